@@ -1,0 +1,455 @@
+/**
+ * The port to durable storage. Everything that a run is, is here: its row, its log, its turns. Several processes may
+ * share one store; all rules that keep them apart (fencing, compare-and-set, one run of a conversation at a time) are
+ * kept by single transactions of the store.
+ *
+ * A run is named by its public id from outside and by its `key`, a small integer, inside. A key is only ever learned
+ * through a call that checked the owner, or by claiming the run.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import type * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import type * as Stream from "effect/Stream"
+import type { AgentEvent, RunMode, Usage } from "../domain/AgentEvent.js"
+import type { Envelope } from "../domain/Envelope.js"
+import type { RunInput, TextMessage } from "../domain/RunInput.js"
+import type { RunState, Turn } from "../domain/RunState.js"
+import type { RunStatus } from "../domain/RunStatus.js"
+import type { ToolConflict } from "../tool/Tool.js"
+
+/**
+ * The store did not do what was asked. `unavailable` may pass by itself (locked, full, connection lost), `corrupt`
+ * will not.
+ *
+ * @since 0.1.0
+ * @category errors
+ */
+export class StoreError extends Schema.TaggedError<StoreError>()("StoreError", {
+  reason: Schema.Literal("unavailable", "corrupt"),
+  method: Schema.String,
+  cause: Schema.Defect
+}) {}
+
+/**
+ * The row of a run: what must be known without its log. Times are epoch milliseconds of the store's clock.
+ *
+ * - `ord`: the place in the queue; a regeneration takes the place of the run it replaces
+ * - `epoch`: raised whenever somebody takes the run; an append that carries an older one is refused
+ * - `owner`, `leaseExpiresAt`: the process that executes it
+ * - `nextExpiry`: when the earliest pending approval runs out
+ * - `compactedSeq`: events up to here were removed
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface RunRow {
+  readonly key: number
+  readonly runId: string
+  readonly userId: string
+  readonly conversationId: string
+  readonly userMessageId: string
+  readonly assistantMessageId: string
+  readonly model: string
+  readonly mode: RunMode
+  readonly status: RunStatus
+  readonly recoverable: boolean | undefined
+  readonly regeneratedFrom: string | undefined
+  readonly ord: number
+  readonly epoch: number
+  readonly owner: string | undefined
+  readonly leaseExpiresAt: number | undefined
+  readonly lastSeq: number
+  readonly attempt: number
+  readonly iteration: number
+  readonly usage: Usage
+  readonly error: { readonly code: string; readonly message: string } | undefined
+  readonly nextExpiry: number | undefined
+  readonly compactedSeq: number
+  readonly createdAt: number
+  readonly updatedAt: number
+  readonly endedAt: number | undefined
+}
+
+/**
+ * An event as stored: `json` is its encoded text, ready to be spliced into an envelope.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface StoredEvent {
+  readonly seq: number
+  readonly type: AgentEvent["type"]
+  readonly json: string
+  readonly createdAt: number
+}
+
+/**
+ * A closed turn, kept whole, and the rest of the state as it stood at its `iteration-end` (`seq`), so that a state is
+ * the last turn's header, the turns, and the events behind `seq`.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface TurnRow {
+  readonly n: number
+  readonly seq: number
+  readonly turn: Turn
+  readonly header: Omit<RunState, "closed" | "open">
+}
+
+/**
+ * A provider's own data of a turn. Never part of an event.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface SideRecord {
+  readonly iteration: number
+  readonly data: unknown
+}
+
+/**
+ * What an append changes in the run's row. Absent fields stay. `lease: null` gives the run up; `lease` with an owner
+ * takes or renews it for `ttlMs` from the store's now.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface RowChange {
+  readonly status: RunStatus
+  readonly recoverable?: boolean | undefined
+  readonly attempt?: number | undefined
+  readonly iteration?: number | undefined
+  readonly usage?: Usage | undefined
+  readonly error?: { readonly code: string; readonly message: string } | null | undefined
+  readonly nextExpiry?: number | null | undefined
+  readonly lease?: { readonly owner: string; readonly ttlMs: number } | null | undefined
+  /** The assistant's text so far, for the conversation; given with terminal events. */
+  readonly assistantText?: string | undefined
+}
+
+/**
+ * Events to add to one run, and the conditions under which they may be added. They get the seqs behind the run's last.
+ *
+ * - `epoch`: refused as `Fenced` unless it is the run's; absent: the append needs no ownership
+ * - `expectedSeq`: refused as `Moved` unless the run's last seq is this one
+ * - `raiseEpoch`: the append takes the run away from its owner
+ * - `onlyIfLatest`: refused as `Moved` when the conversation has a run of a later place, or another active run
+ * - `within`: run in the same transaction; when it fails nothing is stored and the outcome is `Rejected`
+ *
+ * A run that has ended for good is refused as `Fenced`, whatever the append says.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Append {
+  readonly key: number
+  readonly epoch?: number | undefined
+  readonly expectedSeq?: number | undefined
+  readonly raiseEpoch?: boolean | undefined
+  readonly onlyIfLatest?: boolean | undefined
+  readonly events: ReadonlyArray<Omit<StoredEvent, "seq">>
+  readonly set: RowChange
+  readonly turn?: TurnRow | undefined
+  readonly sides?: ReadonlyArray<SideRecord> | undefined
+  readonly within?: Effect.Effect<void, ToolConflict> | undefined
+}
+
+/**
+ * - `Appended`: stored; the last event has `lastSeq`, the run has `epoch` now
+ * - `Fenced`: somebody else owns the run, or it has ended
+ * - `Moved`: the run is not in the state that the append was decided from; it stands at `lastSeq`
+ * - `Rejected`: `within` failed
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export type AppendOutcome =
+  | { readonly _tag: "Appended"; readonly lastSeq: number; readonly epoch: number }
+  | { readonly _tag: "Fenced" }
+  | { readonly _tag: "Moved"; readonly lastSeq: number }
+  | { readonly _tag: "Rejected"; readonly conflict: ToolConflict }
+
+/**
+ * A new run. `events` begin with `run-start`. `prefix.runs` of the input is filled in by the store: the newest version
+ * of each earlier exchange of the conversation. Messages that a client brings along (`brought`) are used only when the
+ * conversation is new.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface CreateRun {
+  readonly runId: string
+  readonly userId: string
+  readonly conversationId: string
+  /** Whether the conversation must exist already, and be the user's. */
+  readonly existing: boolean
+  readonly title: string
+  readonly userMessageId: string
+  readonly assistantMessageId: string
+  readonly model: string
+  readonly mode: RunMode
+  readonly regeneratedFrom?: { readonly key: number; readonly runId: string; readonly ord: number } | undefined
+  readonly brought: ReadonlyArray<TextMessage>
+  readonly input: RunInput
+  readonly events: ReadonlyArray<Omit<StoredEvent, "seq">>
+  readonly idempotency?: { readonly key: string; readonly bodyHash: string } | undefined
+  readonly rejectIfBusy: boolean
+  readonly maxQueued: number
+}
+
+/**
+ * - `Duplicate`: the idempotency key was used for the same body: that run
+ * - `KeyReused`: it was used for another body
+ * - `Busy`: the conversation has an active run and `rejectIfBusy` was set
+ * - `QueueFull`: `maxQueued` runs are waiting
+ * - `Unknown`: no such conversation of this user
+ * - `Superseded`: a regeneration of a run whose conversation has gone on
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export type CreateOutcome =
+  | { readonly _tag: "Created" | "Duplicate"; readonly row: RunRow }
+  | { readonly _tag: "KeyReused" | "QueueFull" | "Unknown" | "Superseded" }
+  | { readonly _tag: "Busy"; readonly runId: string }
+
+/**
+ * A process that wants to execute runs, for `ttlMs` from the store's now. `dead` names owners that are known to be
+ * gone, whose leases are void at once.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Claim {
+  readonly owner: string
+  readonly ttlMs: number
+  readonly dead?: ReadonlyArray<string> | undefined
+}
+
+/**
+ * @since 0.1.0
+ * @category models
+ */
+export interface RunQuery {
+  readonly userId: string
+  readonly conversationId?: string | undefined
+  readonly status?: RunStatus | undefined
+  readonly limit: number
+  readonly cursor?: string | undefined
+}
+
+/**
+ * A page of a list. `nextCursor` is opaque and absent on the last page.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Page<A> {
+  readonly items: ReadonlyArray<A>
+  readonly nextCursor?: string | undefined
+}
+
+/**
+ * @since 0.1.0
+ * @category models
+ */
+export interface ConversationRow {
+  readonly conversationId: string
+  readonly title: string
+  readonly createdAt: number
+  readonly updatedAt: number
+  readonly lastRunId: string | undefined
+  readonly lastStatus: RunStatus | undefined
+}
+
+/**
+ * A message of a conversation: of the newest version where an answer was regenerated. The content of an answer that
+ * is still being written is empty here.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface MessageRow {
+  readonly messageId: string
+  readonly role: "user" | "assistant"
+  readonly content: string
+  readonly runId: string | undefined
+  readonly status: RunStatus | undefined
+  readonly createdAt: number
+}
+
+/**
+ * What is said of a deletion: done, there was nothing of that name, or a run of it has not ended.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export type DeleteOutcome = "deleted" | "unknown" | "active"
+
+/**
+ * A summary that stands in prompts for everything up to a turn (inclusive) of a run of the conversation. `madeIn` and
+ * `madeAt` (a seq) say in which run, and when, it was made: earlier checkpoints do not use it.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Compaction {
+  readonly conversationId: string
+  readonly uptoRunId: string
+  readonly uptoIteration: number
+  readonly summary: string
+  readonly madeIn: string
+  readonly madeAt: number
+}
+
+/**
+ * Durable storage of runs.
+ *
+ * @since 0.1.0
+ * @category services
+ */
+export class RunStore extends Context.Tag("runlet/RunStore")<
+  RunStore,
+  {
+    /** The store's clock: what leases and expiries are measured by. Epoch milliseconds. */
+    readonly now: Effect.Effect<number, StoreError>
+
+    readonly create: (run: CreateRun) => Effect.Effect<CreateOutcome, StoreError>
+
+    /**
+     * Adds to many runs in one transaction. Outcomes come in the order of the batch; a refused append leaves the others
+     * alone. Nothing is visible to anybody before the transaction is durable. An append with `within` is given a
+     * transaction of its own.
+     */
+    readonly append: (batch: ReadonlyArray<Append>) => Effect.Effect<ReadonlyArray<AppendOutcome>, StoreError>
+
+    /**
+     * Takes the next queued run that may start: runs back from an approval first, then the user with the fewest
+     * executing runs, then the oldest. At most one run of a conversation executes or waits for a person at a time, in
+     * order; `maxConcurrent` and `maxPerUser` bound what executes. Raises the epoch, sets the lease and appends
+     * `started` (the encoded `run-status running`).
+     */
+    readonly claimQueued: (
+      claim: Claim & {
+        readonly maxConcurrent: number
+        readonly maxPerUser: number | null
+        readonly started: Omit<StoredEvent, "seq" | "createdAt">
+      }
+    ) => Effect.Effect<Option.Option<RunRow>, StoreError>
+
+    /** Takes an executing run whose lease is void. Raises the epoch, sets the lease, appends nothing. */
+    readonly claimAbandoned: (claim: Claim) => Effect.Effect<Option.Option<RunRow>, StoreError>
+
+    /** Extends the leases that `owner` holds and answers the runs it still owns with their epochs and last seqs. */
+    readonly renew: (
+      claim: Claim
+    ) => Effect.Effect<
+      ReadonlyArray<{ readonly key: number; readonly epoch: number; readonly lastSeq: number }>,
+      StoreError
+    >
+
+    /** Gives up the lease of a run, if `epoch` is still the run's. Its status stays. */
+    readonly release: (run: { readonly key: number; readonly epoch: number }) => Effect.Effect<void, StoreError>
+
+    /** The distinct owners of executing runs. */
+    readonly owners: Effect.Effect<ReadonlyArray<string>, StoreError>
+
+    /** The user's run of this id. */
+    readonly find: (query: {
+      readonly runId: string
+      readonly userId: string
+    }) => Effect.Effect<Option.Option<RunRow>, StoreError>
+
+    readonly row: (key: number) => Effect.Effect<Option.Option<RunRow>, StoreError>
+
+    readonly input: (key: number) => Effect.Effect<RunInput, StoreError>
+
+    /** Up to `limit` events with `seq > after`, in order, not decoded. */
+    readonly events: (query: {
+      readonly key: number
+      readonly after: number
+      readonly limit: number
+    }) => Effect.Effect<ReadonlyArray<StoredEvent>, StoreError>
+
+    /** Like `events`, decoded. */
+    readonly envelopes: (query: {
+      readonly key: number
+      readonly runId: string
+      readonly after: number
+      readonly limit: number
+    }) => Effect.Effect<ReadonlyArray<Envelope>, StoreError>
+
+    /** The `checkpoint` events of a run, in order. */
+    readonly checkpoints: (key: number) => Effect.Effect<ReadonlyArray<StoredEvent>, StoreError>
+
+    /**
+     * The closed turns up to `upTo` (a seq), in order. A turn that can not be decoded ends the list: what follows is
+     * folded from events instead.
+     */
+    readonly turns: (query: {
+      readonly key: number
+      readonly upTo?: number | undefined
+    }) => Effect.Effect<ReadonlyArray<TurnRow>, StoreError>
+
+    readonly sides: (key: number) => Effect.Effect<ReadonlyArray<SideRecord>, StoreError>
+
+    /** How many runs are ahead of this queued one; absent when it is not queued. */
+    readonly queuePosition: (key: number) => Effect.Effect<Option.Option<number>, StoreError>
+
+    readonly list: (query: RunQuery) => Effect.Effect<Page<RunRow>, StoreError>
+
+    /** The keys of runs that wait for a person and whose `nextExpiry` has passed. */
+    readonly due: (limit: number) => Effect.Effect<ReadonlyArray<number>, StoreError>
+
+    /** Recoverably failed runs of a conversation that stand before `ord`. */
+    readonly supersedable: (query: {
+      readonly conversationId: string
+      readonly before: number
+    }) => Effect.Effect<ReadonlyArray<RunRow>, StoreError>
+
+    readonly remove: (query: {
+      readonly runId: string
+      readonly userId: string
+    }) => Effect.Effect<DeleteOutcome, StoreError>
+
+    readonly conversations: (query: {
+      readonly userId: string
+      readonly limit: number
+      readonly cursor?: string | undefined
+    }) => Effect.Effect<Page<ConversationRow>, StoreError>
+
+    readonly conversation: (query: {
+      readonly conversationId: string
+      readonly userId: string
+    }) => Effect.Effect<
+      Option.Option<{ readonly conversation: ConversationRow; readonly messages: ReadonlyArray<MessageRow> }>,
+      StoreError
+    >
+
+    readonly renameConversation: (query: {
+      readonly conversationId: string
+      readonly userId: string
+      readonly title: string
+    }) => Effect.Effect<boolean, StoreError>
+
+    readonly removeConversation: (query: {
+      readonly conversationId: string
+      readonly userId: string
+    }) => Effect.Effect<DeleteOutcome, StoreError>
+
+    /** The compactions of a conversation, oldest first. */
+    readonly compactions: (conversationId: string) => Effect.Effect<ReadonlyArray<Compaction>, StoreError>
+
+    readonly saveCompaction: (compaction: Compaction) => Effect.Effect<void, StoreError>
+
+    /** Emits whenever another process may have changed the store. */
+    readonly changes: Stream.Stream<void>
+
+    /** Whether the store answers. */
+    readonly ready: Effect.Effect<boolean>
+  }
+>() {}
