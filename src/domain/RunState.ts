@@ -37,7 +37,7 @@ export interface Started {
  * - `proposed`: the arguments as the model gave them; `input`: the ones in force, which a person may have edited
  * - `open`: started, no outcome known; `doubt`: an open start that a person was asked about; `conflict`: the commit
  *   reported that its target changed
- * - `starts`: how often its present phase and key were started; `asked`: approvals requested so far
+ * - `starts`: how often its present key was started; `asked`: approvals requested so far
  *
  * @since 0.1.0
  * @category models
@@ -53,6 +53,7 @@ export interface Call {
   readonly open?: Started | undefined
   readonly phase?: ToolPhase | undefined
   readonly starts: number
+  readonly asked: number
   readonly progress: string
   readonly approval?: Approval | undefined
   readonly doubt?: Started | undefined
@@ -92,6 +93,7 @@ export interface Turn {
  * What a log says. `open` is the only turn that events change; `closed` ones are frozen.
  *
  * - `stale`: recoveries since the last `model-end` or `tool-call-result`
+ * - `resumedSeq`: where the present attempt began; `dropped`: ids of calls that earlier attempts left behind
  * - `activeMs`: time spent running before `activeSince`; waiting for a person or in the queue does not count
  *
  * @since 0.1.0
@@ -106,6 +108,8 @@ export interface RunState {
   readonly end?: TerminalEvent | undefined
   readonly attempt: number
   readonly stale: number
+  readonly resumedSeq: number
+  readonly dropped: ReadonlyArray<string>
   readonly textLength: number
   readonly reasoningLength: number
   readonly usage: Usage
@@ -132,6 +136,8 @@ export const empty = (runId: string): RunState => ({
   status: "queued",
   attempt: 1,
   stale: 0,
+  resumedSeq: 0,
+  dropped: [],
   textLength: 0,
   reasoningLength: 0,
   usage: { inputTokens: 0, outputTokens: 0, totalTokens: 0 },
@@ -189,8 +195,11 @@ const apply = (state: RunState, event: AgentEvent, seq: number, at: number): Run
     case "model-retry":
     case "checkpoint":
       return clocked
-    case "run-resumed":
-      return resumed(clocked, event)
+    case "run-resumed": {
+      // The time between the last sign of life and now was not spent running.
+      const spent = state.activeSince === undefined ? 0 : Math.max(0, state.updatedAt - state.activeSince)
+      return resumed({ ...clocked, activeSince: at, activeMs: state.activeMs + spent }, event)
+    }
     case "text-delta":
       return {
         ...withOpen(clocked, (turn) => appendText(turn, "text", event)),
@@ -240,6 +249,7 @@ const apply = (state: RunState, event: AgentEvent, seq: number, at: number): Run
         ...call,
         open: undefined,
         starts: 0,
+        asked: call.asked + 1,
         doubt: event.reason === "in_doubt" ? (call.open ?? call.doubt) : undefined,
         conflict: event.reason === "in_doubt" ? call.conflict : undefined,
         approval: { request: event }
@@ -329,6 +339,7 @@ const startCall = (turn: Turn, event: EventOf<"tool-call-start">): Turn => ({
       title: event.title,
       args: "",
       starts: 0,
+      asked: 0,
       progress: ""
     }
   ]
@@ -348,6 +359,8 @@ const resumed = (state: RunState, event: EventOf<"run-resumed">): RunState => {
     end: undefined,
     attempt: event.attempt,
     stale: event.reason === "recovery" ? state.stale + 1 : 0,
+    resumedSeq: state.seq,
+    dropped: event.droppedToolCallIds.length === 0 ? state.dropped : [...state.dropped, ...event.droppedToolCallIds],
     textLength: event.textLength,
     reasoningLength: event.reasoningLength
   }

@@ -288,6 +288,7 @@ const rebuildCall = (call: SnapshotToolCall): RunState.Call => {
     open: call.state === "running" ? { phase: call.phase ?? "execute", key: "" } : undefined,
     phase: call.phase,
     starts: 0,
+    asked: call.approval === undefined ? 0 : 1,
     progress: call.progress ?? "",
     approval: call.approval === undefined ? undefined : rebuildApproval(call.approval),
     result:

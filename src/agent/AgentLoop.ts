@@ -1,0 +1,82 @@
+/**
+ * One step of a run as a stream of emissions. It never forks a run, numbers an event or stores anything: it says what
+ * happens, in order, and whoever pulls it makes it so.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import type { IdGenerator } from "../domain/Ids.js"
+import type { RunInput } from "../domain/RunInput.js"
+import type { RunState } from "../domain/RunState.js"
+import type { Model, ModelMessage } from "../model/Model.js"
+import type * as Emission from "./Emission.js"
+import { modelTurn } from "./ModelTurn.js"
+import type { Step } from "./NextStep.js"
+import type { ToolCatalog } from "./ToolCatalog.js"
+import { runTools, settle, type ToolSetting } from "./ToolTurn.js"
+
+/**
+ * What a step may use. `prompt` builds the messages for a state; with `draft` the open turn's text is the last one.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Setting extends ToolSetting {
+  readonly model: Model
+  readonly input: RunInput
+  readonly catalog: ToolCatalog
+  readonly prompt: (state: RunState, draft: boolean) => Effect.Effect<ReadonlyArray<ModelMessage>>
+}
+
+/**
+ * The steps that produce events by themselves; the others are decisions about the state and are the engine's.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export type ActiveStep = Extract<Step, { readonly _tag: "CallModel" | "RunTools" | "Settle" }>
+
+/**
+ * Carries a step out.
+ *
+ * @since 0.1.0
+ * @category streams
+ */
+export const run = (setting: Setting, step: ActiveStep): Stream.Stream<Emission.Emission, never, IdGenerator> => {
+  switch (step._tag) {
+    case "Settle":
+      return settle(setting, step.settlements)
+    case "RunTools":
+      return runTools(setting, step.acts)
+    case "CallModel":
+      return callModel(setting, step)
+  }
+}
+
+const callModel = (
+  setting: Setting,
+  step: Extract<Step, { readonly _tag: "CallModel" }>
+): Stream.Stream<Emission.Emission> =>
+  Stream.unwrap(
+    Effect.gen(function* () {
+      const { catalog, input, model, state } = setting
+      const draft = step.continueDraft && model.continuesDraft === true
+      const messages = yield* setting.prompt(state, draft)
+      return modelTurn({
+        state,
+        model,
+        catalog,
+        request: {
+          runId: state.runId,
+          conversationId: state.start?.conversationId ?? "",
+          attempt: state.attempt,
+          iteration: step.iteration,
+          messages,
+          tools: input.tools.filter((tool) => catalog.has(tool.name)),
+          enableThinking: input.enableThinking,
+          continueDraft: draft
+        }
+      })
+    })
+  )

@@ -1,0 +1,225 @@
+/**
+ * One turn of the model, from its parts to events of the log.
+ *
+ * @since 0.1.0
+ */
+import * as Cause from "effect/Cause"
+import * as Chunk from "effect/Chunk"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Random from "effect/Random"
+import * as Stream from "effect/Stream"
+import type { AgentEvent, Usage } from "../domain/AgentEvent.js"
+import * as Fold from "../domain/RunState.js"
+import {
+  type Model,
+  ModelError,
+  type ModelFinish,
+  type ModelPart,
+  type ModelRequest,
+  type Price
+} from "../model/Model.js"
+import { retryDelayMs } from "../model/ModelRetry.js"
+import * as Json from "../tool/Json.js"
+import * as Emission from "./Emission.js"
+import * as ToolCatalog from "./ToolCatalog.js"
+
+interface OpenCall {
+  readonly toolCallId: string
+  readonly toolName: string
+  args: string
+}
+
+/** Names longer than this help nobody and would be repeated in every event of the call. */
+const maxNameLength = 128
+
+/**
+ * Turns parts into events: gives text parts and calls ids that are unique in the run, and keeps the arguments of the
+ * calls until the turn is complete. Mutable, one a try.
+ */
+class Translator {
+  published = false
+  finish: ModelFinish | undefined
+  readonly calls = new Map<string, OpenCall>()
+  private readonly taken: Set<string>
+  private readonly prefix: string
+
+  constructor(
+    readonly state: Fold.RunState,
+    readonly iteration: number,
+    readonly catalog: ToolCatalog.ToolCatalog
+  ) {
+    this.taken = new Set(state.dropped)
+    for (const turn of Fold.turns(state)) for (const call of turn.calls) this.taken.add(call.id)
+    this.prefix = state.attempt === 1 ? `${iteration}` : `${iteration}.${state.attempt}`
+  }
+
+  chunk(parts: Chunk.Chunk<ModelPart>): ReadonlyArray<AgentEvent> {
+    const events: Array<AgentEvent> = []
+    for (const part of parts) this.part(part, events)
+    if (events.length > 0 && !this.published) {
+      this.published = true
+      events.unshift({ type: "run-status", status: "streaming" })
+    }
+    return events
+  }
+
+  private part(part: ModelPart, events: Array<AgentEvent>): void {
+    if (this.finish !== undefined) return
+    switch (part.type) {
+      case "text-delta":
+      case "reasoning-delta":
+        if (part.delta !== "") events.push({ type: part.type, id: `${this.prefix}.${part.id}`, delta: part.delta })
+        return
+      case "tool-call-start": {
+        if (this.calls.has(part.call)) return
+        const toolCallId = this.idFor(part.toolCallId)
+        const toolName = Json.cut(part.toolName, maxNameLength)
+        const title = this.catalog.get(toolName)?.title
+        this.calls.set(part.call, { toolCallId, toolName, args: "" })
+        events.push({
+          type: "tool-call-start",
+          toolCallId,
+          toolName,
+          kind: ToolCatalog.shownKind(this.catalog, toolName),
+          ...(title !== undefined && { title })
+        })
+        return
+      }
+      case "tool-call-delta": {
+        const call = this.calls.get(part.call)
+        if (call === undefined || part.delta === "") return
+        call.args += part.delta
+        events.push({ type: "tool-call-delta", toolCallId: call.toolCallId, delta: part.delta })
+        return
+      }
+      case "finish":
+        this.finish = part
+    }
+  }
+
+  /** The provider's id where it is new in the run; otherwise one of our own. */
+  private idFor(given: string | undefined): string {
+    let id =
+      given === undefined || given === "" || given.length > 256 ? `call_${this.prefix}_${this.calls.size}` : given
+    for (let n = 0; this.taken.has(id); n++) id = `call_${this.prefix}_${this.calls.size}${n === 0 ? "" : `_${n}`}`
+    this.taken.add(id)
+    return id
+  }
+}
+
+/**
+ * The usage with its price, where the model has one and the provider told none.
+ *
+ * @since 0.1.0
+ * @category usage
+ */
+export const priced = (usage: Usage, price: Price | undefined): Usage => {
+  if (price === undefined || usage.costUsd !== undefined) return usage
+  const cached = usage.cachedInputTokens ?? 0
+  const costUsd =
+    ((usage.inputTokens - cached) * price.input +
+      cached * (price.cachedInput ?? price.input) +
+      usage.outputTokens * price.output) /
+    1_000_000
+  return { ...usage, costUsd }
+}
+
+const completeTurn = (translator: Translator, finish: ModelFinish, model: Model): Effect.Effect<Emission.Emission> =>
+  Effect.gen(function* () {
+    const events: Array<AgentEvent> = []
+    for (const call of translator.calls.values()) {
+      const read = yield* Effect.option(ToolCatalog.readArguments(translator.catalog, call.toolName, call.args))
+      if (read._tag === "Some") {
+        const { toolCallId, toolName } = call
+        events.push({ type: "tool-call-ready", toolCallId, toolName, input: read.value.input })
+      }
+    }
+    events.push({
+      type: "model-end",
+      iteration: translator.iteration,
+      finishReason: finish.reason,
+      usage: priced(finish.usage, model.price)
+    })
+    if (translator.calls.size > 0) events.push({ type: "run-status", status: "running" })
+    const side = finish.side === undefined ? undefined : { iteration: translator.iteration, data: finish.side }
+    return Emission.durable(events, { side })
+  })
+
+/** What went wrong, or `undefined` for an interruption. A provider that throws is a fault of ours, not of the person's. */
+const readCause = (cause: Cause.Cause<ModelError>): ModelError | undefined => {
+  if (Cause.isInterruptedOnly(cause)) return undefined
+  const failed = Cause.failureOption(cause)
+  return failed._tag === "Some"
+    ? failed.value
+    : new ModelError({
+        code: "internal",
+        message: "The model's provider failed in an unexpected way. Continue to try again.",
+        retryable: false,
+        recoverable: true
+      })
+}
+
+const truncated = new ModelError({
+  code: "truncated",
+  message: "The model's answer broke off before its end. Continue to try again.",
+  retryable: true,
+  recoverable: true
+})
+
+/**
+ * The events of one model turn, up to its durable `model-end`, or a `Fail`. A failure that may pass is tried again, with
+ * a `model-retry` event, as long as nothing of the turn was published.
+ *
+ * @since 0.1.0
+ * @category streams
+ */
+export const modelTurn = (options: {
+  readonly state: Fold.RunState
+  readonly model: Model
+  readonly request: ModelRequest
+  readonly catalog: ToolCatalog.ToolCatalog
+}): Stream.Stream<Emission.Emission> => attempt(options, 0)
+
+const attempt = (options: Parameters<typeof modelTurn>[0], retry: number): Stream.Stream<Emission.Emission> =>
+  Stream.suspend(() => {
+    const { model, request } = options
+    const translator = new Translator(options.state, request.iteration, options.catalog)
+    const end = Stream.suspend(() => {
+      const { finish } = translator
+      return finish === undefined ? Stream.fail(truncated) : Stream.fromEffect(completeTurn(translator, finish, model))
+    })
+    return Stream.suspend(() => model.stream(request)).pipe(
+      Stream.takeUntil((part) => part.type === "finish"),
+      Stream.mapChunks((parts) => {
+        const events = translator.chunk(parts)
+        return events.length === 0 ? Chunk.empty<Emission.Emission>() : Chunk.of(Emission.events(events))
+      }),
+      Stream.concat(end),
+      Stream.catchAllCause((cause) => {
+        const error = readCause(cause)
+        if (error === undefined) return Stream.execute(Effect.interrupt)
+        return Stream.unwrap(
+          Effect.map(Random.next, (random) => {
+            const delayMs = translator.published ? undefined : retryDelayMs(error, retry + 1, random)
+            if (delayMs === undefined) return Stream.succeed(failure(error))
+            return Stream.succeed<Emission.Emission>(
+              Emission.durable([
+                { type: "model-retry", iteration: request.iteration, retry: retry + 1, delayMs, code: error.code }
+              ])
+            ).pipe(
+              Stream.concat(Stream.execute(Effect.sleep(Duration.millis(delayMs)))),
+              Stream.concat(attempt(options, retry + 1))
+            )
+          })
+        )
+      })
+    )
+  })
+
+const failure = ({ code, message, recoverable }: ModelError): Emission.Emission => ({
+  _tag: "Fail",
+  code,
+  message,
+  recoverable
+})
