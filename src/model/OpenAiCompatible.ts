@@ -1,0 +1,237 @@
+/**
+ * Models behind a server that speaks streaming chat completions: DeepSeek, Ollama, vLLM, llama.cpp and the like.
+ *
+ * @since 0.1.0
+ */
+import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
+import * as HttpClient from "@effect/platform/HttpClient"
+import type * as HttpClientError from "@effect/platform/HttpClientError"
+import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
+import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
+import * as Chunk from "effect/Chunk"
+import type * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import type { Model, ModelError, ModelPart, ModelRequest, Price } from "./Model.js"
+import * as OpenAiErrors from "./OpenAiErrors.js"
+import * as OpenAiRequest from "./OpenAiRequest.js"
+import * as OpenAiStream from "./OpenAiStream.js"
+
+/**
+ * - `baseUrl`: without `/chat/completions`, for example `http://127.0.0.1:11434/v1`; a query is kept
+ * - `apiKey`: sent as a bearer token; `headers`: sent as they are, and stronger than ours
+ * - `firstChunkTimeoutMs`: silence until the first piece of output, from the moment of the call; `chunkTimeoutMs`:
+ *   silence after it. Whatever the server sends ends a silence, comments included
+ * - `graceMs`: how long the usage may come after the finish reason; 250 by default
+ * - `maxFrameChars`: bound of one frame of the stream; 16 Mi by default
+ * - the rest: see `OpenAiRequest.RequestOptions` and `Model`
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Options extends OpenAiRequest.RequestOptions {
+  readonly baseUrl: string
+  readonly apiKey?: Redacted.Redacted | undefined
+  readonly headers?: { readonly [name: string]: string | Redacted.Redacted } | undefined
+  readonly firstChunkTimeoutMs: number
+  readonly chunkTimeoutMs: number
+  readonly graceMs?: number | undefined
+  readonly maxFrameChars?: number | undefined
+  readonly price?: Price | undefined
+  readonly contextWindow?: number | undefined
+}
+
+/**
+ * How long the rest of an answer is awaited after its end marker, in milliseconds, so that the connection can be used
+ * again.
+ */
+const drainMs = 100
+
+/** How long and how far the body of a refusal is read for a well-known word, in milliseconds and characters. */
+const refusalMs = 2_000
+const refusalChars = 65_536
+
+/**
+ * A model of such a server. Redirects are not followed, and nothing that the server says enters a `ModelError`.
+ *
+ * Give it `NodeHttpClient.layerUndici`: other clients cut long silences by themselves.
+ *
+ * @example
+ * import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+ * import * as Effect from "effect/Effect"
+ * import * as OpenAiCompatible from "runlet/model/OpenAiCompatible"
+ *
+ * const model = OpenAiCompatible.make({
+ *   model: "llama3.2",
+ *   baseUrl: "http://127.0.0.1:11434/v1",
+ *   firstChunkTimeoutMs: 180_000,
+ *   chunkTimeoutMs: 60_000
+ * }).pipe(Effect.provide(NodeHttpClient.layerUndici))
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const make = (options: Options): Effect.Effect<Model, never, HttpClient.HttpClient> =>
+  Effect.map(HttpClient.HttpClient, (client) => {
+    const scoped = client.pipe(
+      HttpClient.withScope,
+      // Spans of the client would carry the headers, and its trace headers would go to a stranger.
+      HttpClient.withTracerDisabledWhen(() => true),
+      HttpClient.transformResponse(Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }))
+    )
+    const template = toTemplate(options)
+    return {
+      stream: (request) =>
+        template === undefined
+          ? Stream.fail(OpenAiErrors.misconfigured("The model's base URL is no valid http or https URL."))
+          : Stream.unwrapScoped(Effect.suspend(() => turn(scoped, template, options, request))),
+      contextWindow: options.contextWindow,
+      continuesDraft: options.draft !== undefined,
+      price: options.price
+    }
+  })
+
+const toTemplate = (options: Options): HttpClientRequest.HttpClientRequest | undefined => {
+  const url = URL.canParse(options.baseUrl) ? new URL(options.baseUrl) : undefined
+  if (url === undefined || (url.protocol !== "http:" && url.protocol !== "https:")) return undefined
+  url.pathname = `${url.pathname.replace(/\/+$/, "")}/chat/completions`
+  url.hash = ""
+  const headers: Record<string, string> = { accept: "text/event-stream", "user-agent": "runlet" }
+  if (options.apiKey !== undefined) headers.authorization = `Bearer ${Redacted.value(options.apiKey).trim()}`
+  for (const [name, value] of Object.entries(options.headers ?? {})) {
+    headers[name.toLowerCase()] = typeof value === "string" ? value : Redacted.value(value)
+  }
+  return HttpClientRequest.post(url, { headers })
+}
+
+const turn = (
+  client: HttpClient.HttpClient.With<HttpClientError.HttpClientError, Scope.Scope>,
+  template: HttpClientRequest.HttpClientRequest,
+  options: Options,
+  request: ModelRequest
+): Effect.Effect<Stream.Stream<ModelPart, ModelError>, ModelError, Scope.Scope> =>
+  Effect.gen(function* () {
+    const clock = yield* Effect.clock
+    const deadline = clock.unsafeCurrentTimeMillis() + options.firstChunkTimeoutMs
+    const body = OpenAiRequest.stringify(OpenAiRequest.toRequestBody(request, options))
+    const response = yield* client.execute(HttpClientRequest.bodyText(template, body, "application/json")).pipe(
+      Effect.mapError(OpenAiErrors.connection),
+      Effect.timeoutFail({
+        duration: options.firstChunkTimeoutMs,
+        onTimeout: () => OpenAiErrors.timedOut(options.firstChunkTimeoutMs, false)
+      })
+    )
+    if (response.status !== 200) return yield* refused(response, clock.unsafeCurrentTimeMillis())
+    const pull = yield* Stream.toPull(response.stream)
+    return Stream.repeatEffectChunkOption(reader(pull, clock, options, deadline))
+  })
+
+/** What became of a read: bytes, or why there are none. */
+type Read = Chunk.Chunk<Uint8Array> | "end" | "broken" | "silent"
+
+/** Gives the parts that the next bytes complete, again and again. */
+const reader = (
+  pull: Effect.Effect<Chunk.Chunk<Uint8Array>, Option.Option<unknown>>,
+  clock: Clock.Clock,
+  options: Options,
+  firstDeadline: number
+): Effect.Effect<Chunk.Chunk<ModelPart>, Option.Option<ModelError>> => {
+  const { chunkTimeoutMs, firstChunkTimeoutMs, graceMs = 250, maxFrameChars = 16 * 1024 * 1024 } = options
+  const decoder = OpenAiStream.make({
+    price: options.price,
+    keepReasoning: (options.reasoningInput ?? "never") !== "never",
+    maxFrame: maxFrameChars
+  })
+  let deadline = firstDeadline
+  let ended = false
+  let failure: ModelError | undefined
+
+  const bytes: Effect.Effect<Read> = Effect.catchAll(pull, (error) =>
+    Effect.succeed<Read>(Option.isNone(error) ? "end" : "broken")
+  )
+  const read: Effect.Effect<Read> = Effect.suspend(() =>
+    Effect.timeoutTo(bytes, {
+      duration: Math.max(0, deadline - clock.unsafeCurrentTimeMillis()),
+      onSuccess: (got) => got,
+      onTimeout: (): Read => "silent"
+    })
+  )
+  const drained = Effect.ignore(Effect.timeoutOption(Effect.forever(pull), drainMs))
+
+  const end = (out: Array<ModelPart>): void => {
+    ended = true
+    failure = decoder.end(out)
+  }
+
+  const take = (got: Read): Array<ModelPart> => {
+    const out: Array<ModelPart> = []
+    const before = decoder.phase()
+    if (got === "silent" && before !== "finishing") {
+      ended = true
+      failure =
+        before === "waiting"
+          ? OpenAiErrors.timedOut(firstChunkTimeoutMs, false)
+          : OpenAiErrors.timedOut(chunkTimeoutMs, true)
+      return out
+    }
+    if (typeof got === "string") {
+      end(out)
+      if (failure !== undefined && got === "broken" && before === "waiting") failure = OpenAiErrors.truncated()
+      return out
+    }
+    for (const piece of got) decoder.push(piece, out)
+    switch (decoder.phase()) {
+      case "waiting":
+        deadline = clock.unsafeCurrentTimeMillis() + firstChunkTimeoutMs
+        break
+      case "streaming":
+        deadline = clock.unsafeCurrentTimeMillis() + chunkTimeoutMs
+        break
+      case "finishing":
+        // Keep-alives do not prolong what is over.
+        if (before !== "finishing" || out.length > 0) deadline = clock.unsafeCurrentTimeMillis() + graceMs
+        break
+      default:
+        end(out)
+    }
+    return out
+  }
+
+  return Effect.suspend(function next(): Effect.Effect<Chunk.Chunk<ModelPart>, Option.Option<ModelError>> {
+    if (failure !== undefined) return Effect.fail(Option.some(failure))
+    if (ended) {
+      const rest = decoder.phase() === "done" ? drained : Effect.void
+      return Effect.zipRight(rest, Effect.fail(Option.none()))
+    }
+    return Effect.flatMap(read, (got) => {
+      const out = take(got)
+      return out.length > 0 ? Effect.succeed(Chunk.unsafeFromArray(out)) : next()
+    })
+  })
+}
+
+const refused = (response: HttpClientResponse.HttpClientResponse, nowMs: number): Effect.Effect<never, ModelError> => {
+  const isJson = response.headers["content-type"]?.includes("json") === true
+  const text = response.stream.pipe(
+    Stream.decodeText(),
+    Stream.runFoldWhile(
+      "",
+      (all) => all.length < refusalChars,
+      (all, piece) => all + piece
+    ),
+    Effect.timeout(refusalMs),
+    Effect.orElseSucceed(() => "")
+  )
+  return Effect.flatMap(isJson ? text : Effect.succeed(""), (body) =>
+    Effect.fail(
+      OpenAiErrors.fromStatus(
+        response.status,
+        OpenAiStream.parseJson(body),
+        OpenAiErrors.retryAfterMs(response.headers, nowMs)
+      )
+    )
+  )
+}
