@@ -1,0 +1,410 @@
+/**
+ * The store in an SQL database, for every dialect. All that writes goes through the write client in transactions of
+ * one writer; all that reads goes through the read client and sees what is committed.
+ *
+ * @since 0.1.0
+ */
+import type { SqlError } from "@effect/sql/SqlError"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Stream from "effect/Stream"
+import * as Status from "../domain/RunStatus.js"
+import { type Encoded, type EncodedInput, type EncodedSide, type EncodedTurn, makeEncoded } from "./Encoded.js"
+import * as SqlAppend from "./internal/sqlAppend.js"
+import * as SqlCreate from "./internal/sqlCreate.js"
+import * as SqlErrors from "./internal/sqlErrors.js"
+import { retryBusy } from "./internal/sqlErrors.js"
+import * as SqlMigrations from "./internal/sqlMigrations.js"
+import {
+  type RawConversation,
+  type RawEvent,
+  type RawExchange,
+  type RawRun,
+  runColumns,
+  toConversation,
+  toEvent,
+  toMessages,
+  toRun
+} from "./internal/sqlRows.js"
+import * as SqlTransaction from "./internal/sqlTransaction.js"
+import { type Compaction, type DeleteOutcome, type MessageRow, RunStore, type StoreError } from "./RunStore.js"
+import { ReadClient, WriteClient } from "./SqlClients.js"
+
+const quiet = Effect.withTracerEnabled(false)
+
+const makeDriver = Effect.fnUntraced(function* (changes: Stream.Stream<void>) {
+  const write = (yield* WriteClient).withoutTransforms()
+  const sql = (yield* ReadClient).withoutTransforms()
+  const transaction = SqlTransaction.make(write)
+  const append = SqlAppend.make(write, transaction)
+  const create = SqlCreate.make(write, transaction)
+  const columns = sql.literal(runColumns)
+
+  const written =
+    (method: string) =>
+    <A>(effect: Effect.Effect<A, SqlError>): Effect.Effect<A, StoreError> =>
+      Effect.mapError(quiet(effect), SqlErrors.refail(method))
+  const reading =
+    (method: string) =>
+    <A>(effect: Effect.Effect<A, SqlError>): Effect.Effect<A, StoreError> =>
+      Effect.mapError(quiet(retryBusy(effect)), SqlErrors.refail(method))
+
+  const first = <A>(rows: ReadonlyArray<A>): A | undefined => rows[0]
+  const firstRun = (rows: ReadonlyArray<RawRun>) => (rows[0] === undefined ? undefined : toRun(rows[0]))
+
+  // Asking first, outside of a transaction, keeps an idle process from taking the lock again and again.
+  const ifAny = <A>(
+    question: Effect.Effect<ReadonlyArray<unknown>, SqlError>,
+    action: Effect.Effect<A, SqlError>
+  ): Effect.Effect<A | undefined, SqlError> =>
+    Effect.flatMap(retryBusy(question), (rows) => (rows.length === 0 ? Effect.succeed(undefined) : action))
+
+  const claimQueued = ({ maxConcurrent, maxPerUser, owner, started, ttlMs }: Parameters<Encoded["claimQueued"]>[0]) =>
+    transaction(() =>
+      Effect.gen(function* () {
+        const now = yield* Clock.currentTimeMillis
+        const rows = yield* write<RawRun>`
+          UPDATE runs SET status = 'running', started = 1, epoch = epoch + 1, last_seq = last_seq + 1,
+            owner = ${owner}, lease_expires_at = ${now + ttlMs}, updated_at = ${now}
+          WHERE key = (
+            SELECT q.key FROM runs AS q LEFT JOIN (
+              SELECT user_id, COUNT(*) AS n FROM runs WHERE status IN ('running', 'streaming') GROUP BY user_id
+            ) AS busy ON busy.user_id = q.user_id
+            WHERE q.status = 'queued'
+              AND (SELECT COUNT(*) FROM runs WHERE status IN ('running', 'streaming')) < ${maxConcurrent}
+              AND COALESCE(busy.n, 0) < ${maxPerUser ?? Number.MAX_SAFE_INTEGER}
+              AND NOT EXISTS (
+                SELECT 1 FROM runs AS o WHERE o.conversation_id = q.conversation_id AND o.key <> q.key
+                  AND o.status IN ('queued', 'running', 'streaming', 'waiting_approval')
+                  AND (o.status <> 'queued' OR o.ord < q.ord OR (o.ord = q.ord AND o.key < q.key))
+              )
+            ORDER BY q.started DESC, COALESCE(busy.n, 0), q.ord, q.key LIMIT 1
+          ) RETURNING ${columns}`
+        const run = firstRun(rows)
+        if (run !== undefined) {
+          const { json, type } = started
+          const event = { run_key: run.key, seq: run.lastSeq, type, json, created_at: now }
+          yield* write`INSERT INTO events ${write.insert(event)}`
+        }
+        return run
+      })
+    )
+
+  const abandoned = (now: number, dead: ReadonlyArray<string>) =>
+    sql`status IN ('running', 'streaming')
+      AND (owner IS NULL OR lease_expires_at IS NULL OR lease_expires_at <= ${now} OR ${sql.in("owner", dead)})`
+
+  const claimAbandoned = ({ dead = [], owner, ttlMs }: Parameters<Encoded["claimAbandoned"]>[0]) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      ifAny(
+        sql`SELECT 1 FROM runs WHERE ${abandoned(now, dead)} LIMIT 1`,
+        transaction(
+          () => write<RawRun>`
+            UPDATE runs SET epoch = epoch + 1, owner = ${owner}, lease_expires_at = ${now + ttlMs}
+            WHERE key = (SELECT key FROM runs WHERE ${abandoned(now, dead)} ORDER BY ord, key LIMIT 1)
+            RETURNING ${columns}`
+        )
+      )
+    ).pipe(Effect.map((rows) => firstRun(rows ?? [])))
+
+  const removeRun = (runId: string, userId: string): Effect.Effect<DeleteOutcome, SqlError> =>
+    transaction(() =>
+      Effect.gen(function* () {
+        const rows = yield* write<RawRun>`
+          SELECT ${columns} FROM runs WHERE run_id = ${runId} AND user_id = ${userId}`
+        const run = firstRun(rows)
+        if (run === undefined) return "unknown"
+        if (!Status.isEnded(run.status)) return "active"
+        const { assistantMessageId, conversationId, key, ord, userMessageId } = run
+        // A summary that may tell of the removed run goes with it.
+        yield* write`DELETE FROM compactions WHERE conversation_id = ${conversationId}
+          AND upto_key IN (SELECT key FROM runs WHERE conversation_id = ${conversationId} AND ord >= ${ord})`
+        yield* write`DELETE FROM runs WHERE key = ${key}`
+        yield* write`DELETE FROM messages WHERE message_id IN (${assistantMessageId}, ${userMessageId})
+          AND NOT EXISTS (SELECT 1 FROM runs
+            WHERE conversation_id = ${conversationId} AND user_message_id = messages.message_id)`
+        return "deleted"
+      })
+    )
+
+  const removeConversation = (conversationId: string, userId: string): Effect.Effect<DeleteOutcome, SqlError> =>
+    transaction(() =>
+      Effect.gen(function* () {
+        const [found] = yield* write<{ readonly active: number }>`
+          SELECT CASE WHEN EXISTS (
+            SELECT 1 FROM runs WHERE conversation_id = conversations.conversation_id
+              AND status IN ('queued', 'running', 'streaming', 'waiting_approval')
+          ) THEN 1 ELSE 0 END AS active
+          FROM conversations WHERE conversation_id = ${conversationId} AND user_id = ${userId}`
+        if (found === undefined) return "unknown"
+        if (found.active === 1) return "active"
+        yield* write`DELETE FROM conversations WHERE conversation_id = ${conversationId}`
+        return "deleted"
+      })
+    )
+
+  const conversationColumns = sql.literal(`conversations.conversation_id AS "conversationId", title,
+    conversations.created_at AS "createdAt", conversations.updated_at AS "updatedAt",
+    newest.run_id AS "lastRunId", newest.status AS "lastStatus"`)
+  const conversationsWithNewest = sql.literal(`conversations LEFT JOIN runs AS newest ON newest.key = (
+    SELECT key FROM runs WHERE conversation_id = conversations.conversation_id ORDER BY ord DESC, key DESC LIMIT 1)`)
+
+  const brought = (conversationId: string) =>
+    sql<Omit<MessageRow, "runId" | "status">>`
+      SELECT message_id AS "messageId", role, content, created_at AS "createdAt" FROM messages
+      WHERE conversation_id = ${conversationId} AND brought IS NOT NULL ORDER BY brought`
+
+  const exchanges = (conversationId: string) =>
+    sql<RawExchange>`
+      SELECT run_id AS "runId", status, runs.created_at AS "createdAt",
+        question.message_id AS "questionId", question.content AS question, question.created_at AS "askedAt",
+        answer.message_id AS "answerId",
+        CASE WHEN status IN ('completed', 'cancelled', 'failed') THEN answer.content ELSE '' END AS answer
+      FROM runs
+      JOIN messages AS question ON question.message_id = runs.user_message_id
+      JOIN messages AS answer ON answer.message_id = runs.assistant_message_id
+      WHERE runs.conversation_id = ${conversationId} AND NOT EXISTS (
+        SELECT 1 FROM runs AS newer WHERE newer.conversation_id = runs.conversation_id
+          AND newer.ord = runs.ord AND newer.key > runs.key
+      ) ORDER BY runs.ord`
+
+  const driver: Encoded = {
+    now: Clock.currentTimeMillis,
+    create: (run) => written("create")(create(run)),
+    append: (batch) => Effect.mapError(append(batch), SqlErrors.refail("append")),
+    claimQueued: (claim) =>
+      written("claimQueued")(ifAny(sql`SELECT 1 FROM runs WHERE status = 'queued' LIMIT 1`, claimQueued(claim))),
+    claimAbandoned: (claim) => written("claimAbandoned")(claimAbandoned(claim)),
+    renew: ({ owner, ttlMs }) =>
+      written("renew")(
+        Effect.flatMap(Clock.currentTimeMillis, (now) =>
+          Effect.asVoid(
+            transaction(
+              () => write`UPDATE runs SET lease_expires_at = ${now + ttlMs}
+                WHERE owner = ${owner} AND status IN ('running', 'streaming')`
+            )
+          )
+        )
+      ),
+    owned: (owner) =>
+      reading("owned")(
+        Effect.map(
+          sql<{ readonly key: number | string; readonly epoch: number; readonly lastSeq: number }>`
+            SELECT key, epoch, last_seq AS "lastSeq" FROM runs
+            WHERE owner = ${owner} AND status IN ('running', 'streaming')`,
+          (rows) => rows.map((row) => ({ ...row, key: Number(row.key) }))
+        )
+      ),
+    release: ({ epoch, key }) =>
+      written("release")(
+        Effect.asVoid(
+          transaction(
+            () => write`UPDATE runs SET owner = NULL, lease_expires_at = NULL WHERE key = ${key} AND epoch = ${epoch}`
+          )
+        )
+      ),
+    owners: reading("owners")(
+      Effect.map(
+        sql<{ readonly owner: string }>`
+          SELECT DISTINCT owner FROM runs WHERE status IN ('running', 'streaming') AND owner IS NOT NULL`,
+        (rows) => rows.map(({ owner }) => owner)
+      )
+    ),
+    find: ({ runId, userId }) =>
+      reading("find")(
+        Effect.map(sql<RawRun>`SELECT ${columns} FROM runs WHERE run_id = ${runId} AND user_id = ${userId}`, firstRun)
+      ),
+    row: (key) => reading("row")(Effect.map(sql<RawRun>`SELECT ${columns} FROM runs WHERE key = ${key}`, firstRun)),
+    input: (key) =>
+      reading("input")(
+        Effect.gen(function* () {
+          const [found] = yield* sql<{
+            readonly json: string
+            readonly prefix: string
+            readonly conversationId: string
+          }>`
+            SELECT json, prefix, conversation_id AS "conversationId"
+            FROM inputs JOIN runs ON runs.key = inputs.run_key WHERE run_key = ${key}`
+          if (found === undefined) return undefined
+          const messages = yield* brought(found.conversationId)
+          const input: EncodedInput = {
+            json: found.json,
+            runs: found.prefix,
+            brought: messages.map(({ content, role }) => ({ role, content }))
+          }
+          return input
+        })
+      ),
+    events: ({ after, key, limit }) =>
+      reading("events")(
+        Effect.map(
+          sql<RawEvent>`SELECT seq, type, json, created_at AS "createdAt" FROM events
+            WHERE run_key = ${key} AND seq > ${after} ORDER BY seq LIMIT ${limit}`,
+          (rows) => rows.map(toEvent)
+        )
+      ),
+    checkpoints: (key) =>
+      reading("checkpoints")(
+        Effect.map(
+          sql<RawEvent>`SELECT seq, type, json, created_at AS "createdAt" FROM events
+            WHERE run_key = ${key} AND type = 'checkpoint' ORDER BY seq`,
+          (rows) => rows.map(toEvent)
+        )
+      ),
+    turns: ({ key, upTo = Number.MAX_SAFE_INTEGER }) =>
+      reading("turns")(
+        sql<EncodedTurn>`SELECT n, seq, turn, header FROM turns WHERE run_key = ${key} AND seq <= ${upTo} ORDER BY n`
+      ),
+    sides: (key) =>
+      reading("sides")(sql<EncodedSide>`SELECT iteration, data FROM sides WHERE run_key = ${key} ORDER BY iteration`),
+    queuePosition: (key) =>
+      reading("queuePosition")(
+        Effect.map(
+          sql<{ readonly ahead: number | string }>`
+            SELECT (
+              SELECT COUNT(*) FROM runs AS other WHERE other.status = 'queued' AND (
+                other.started > me.started OR (other.started = me.started
+                  AND (other.ord < me.ord OR (other.ord = me.ord AND other.key < me.key))))
+            ) AS ahead FROM runs AS me WHERE me.key = ${key} AND me.status = 'queued'`,
+          (rows) => (rows[0] === undefined ? undefined : Number(rows[0].ahead))
+        )
+      ),
+    list: ({ before = Number.MAX_SAFE_INTEGER, conversationId, limit, status, userId }) =>
+      reading("list")(
+        Effect.map(
+          sql<RawRun>`SELECT ${columns} FROM runs WHERE ${sql.and([
+            sql`user_id = ${userId}`,
+            sql`key < ${before}`,
+            ...(conversationId === undefined ? [] : [sql`conversation_id = ${conversationId}`]),
+            ...(status === undefined ? [] : [sql`status = ${status}`])
+          ])} ORDER BY key DESC LIMIT ${limit}`,
+          (rows) => rows.map(toRun)
+        )
+      ),
+    due: (limit) =>
+      reading("due")(
+        Effect.flatMap(Clock.currentTimeMillis, (now) =>
+          Effect.map(
+            sql<{ readonly key: number | string }>`SELECT key FROM runs
+              WHERE status = 'waiting_approval' AND next_expiry <= ${now} ORDER BY next_expiry LIMIT ${limit}`,
+            (rows) => rows.map(({ key }) => Number(key))
+          )
+        )
+      ),
+    supersedable: ({ before, conversationId }) =>
+      reading("supersedable")(
+        Effect.map(
+          sql<RawRun>`SELECT ${columns} FROM runs
+            WHERE conversation_id = ${conversationId} AND ord < ${before} AND status = 'failed' AND recoverable = 1
+            ORDER BY ord, key`,
+          (rows) => rows.map(toRun)
+        )
+      ),
+    remove: ({ runId, userId }) => written("remove")(removeRun(runId, userId)),
+    conversations: ({ before, limit, userId }) =>
+      reading("conversations")(
+        Effect.map(
+          sql<RawConversation>`SELECT ${conversationColumns} FROM ${conversationsWithNewest}
+            WHERE ${sql.and([
+              sql`conversations.user_id = ${userId}`,
+              ...(before === undefined
+                ? []
+                : [
+                    sql`(conversations.updated_at, conversations.conversation_id)
+                      < (${before.updatedAt}, ${before.conversationId})`
+                  ])
+            ])}
+            ORDER BY conversations.updated_at DESC, conversations.conversation_id DESC LIMIT ${limit}`,
+          (rows) => rows.map(toConversation)
+        )
+      ),
+    conversation: ({ conversationId, userId }) =>
+      reading("conversation")(
+        Effect.gen(function* () {
+          const [conversation] = yield* sql<RawConversation>`SELECT ${conversationColumns}
+            FROM ${conversationsWithNewest}
+            WHERE conversations.conversation_id = ${conversationId} AND conversations.user_id = ${userId}`
+          if (conversation === undefined) return undefined
+          const before = yield* brought(conversationId)
+          const rest = yield* exchanges(conversationId)
+          const messages: ReadonlyArray<MessageRow> = [
+            ...before.map((message) => ({
+              ...message,
+              createdAt: Number(message.createdAt),
+              runId: undefined,
+              status: undefined
+            })),
+            ...rest.flatMap(toMessages)
+          ]
+          return { conversation: toConversation(conversation), messages }
+        })
+      ),
+    renameConversation: ({ conversationId, title, userId }) =>
+      written("renameConversation")(
+        Effect.map(
+          transaction(
+            () => write`UPDATE conversations SET title = ${title}
+              WHERE conversation_id = ${conversationId} AND user_id = ${userId} RETURNING conversation_id`
+          ),
+          (rows) => first(rows) !== undefined
+        )
+      ),
+    removeConversation: ({ conversationId, userId }) =>
+      written("removeConversation")(removeConversation(conversationId, userId)),
+    compactions: (conversationId) =>
+      reading("compactions")(
+        sql<Compaction>`SELECT compactions.conversation_id AS "conversationId", upto.run_id AS "uptoRunId",
+            upto_iteration AS "uptoIteration", summary, maker.run_id AS "madeIn", made_at AS "madeAt"
+          FROM compactions
+          JOIN runs AS upto ON upto.key = upto_key JOIN runs AS maker ON maker.key = made_in_key
+          WHERE compactions.conversation_id = ${conversationId} ORDER BY compactions.id`
+      ),
+    saveCompaction: ({ conversationId, madeAt, madeIn, summary, uptoIteration, uptoRunId }) =>
+      written("saveCompaction")(
+        Effect.asVoid(
+          transaction(
+            () => write`
+              INSERT INTO compactions (conversation_id, upto_key, upto_iteration, summary, made_in_key, made_at)
+              SELECT upto.conversation_id, upto.key, CAST(${uptoIteration} AS INTEGER), ${summary}, maker.key,
+                CAST(${madeAt} AS INTEGER)
+              FROM runs AS upto JOIN runs AS maker ON maker.conversation_id = upto.conversation_id
+              WHERE upto.conversation_id = ${conversationId} AND upto.run_id = ${uptoRunId}
+                AND maker.run_id = ${madeIn}`
+          )
+        )
+      ),
+    changes,
+    ready: Effect.isSuccess(quiet(sql`SELECT 1 FROM runs LIMIT 1`))
+  }
+  return driver
+})
+
+/**
+ * Brings the tables up to date. Fails for a database that is broken or that a newer version has changed.
+ *
+ * @since 0.1.0
+ * @category migrations
+ */
+export const migrate: Effect.Effect<void, StoreError, WriteClient> = SqlMigrations.migrate
+
+/**
+ * The store over two clients whose database is migrated. `changes` tells of other processes' commits.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const make = (options: {
+  readonly changes: Stream.Stream<void>
+}): Effect.Effect<RunStore["Type"], never, WriteClient | ReadClient> =>
+  Effect.map(makeDriver(options.changes), makeEncoded)
+
+/**
+ * The store over two clients whose database is migrated.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layer = (options: {
+  readonly changes: Stream.Stream<void>
+}): Layer.Layer<RunStore, never, WriteClient | ReadClient> => Layer.effect(RunStore, make(options))

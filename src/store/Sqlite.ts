@@ -1,0 +1,95 @@
+/**
+ * The store in one SQLite file. Several processes of one host may open the same file.
+ *
+ * @since 0.1.0
+ */
+import * as Reactivity from "@effect/experimental/Reactivity"
+import type { SqlClient } from "@effect/sql/SqlClient"
+import { SqlError } from "@effect/sql/SqlError"
+import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schedule from "effect/Schedule"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import { refail, retryBusy } from "./internal/sqlErrors.js"
+import { RunStore, type StoreError } from "./RunStore.js"
+import { ReadClient, WriteClient } from "./SqlClients.js"
+import * as SqlStore from "./SqlStore.js"
+
+/**
+ * - `filename`: the database file; its directory must exist
+ * - `synchronous`: `full` (the default) survives a loss of power, `normal` may lose the last moments then; both
+ *   survive the end of the process at any point
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface SqliteOptions {
+  readonly filename: string
+  readonly synchronous?: "full" | "normal" | undefined
+}
+
+// The driver waits for a lock on the event loop, so it may wait only this long (milliseconds); the rest of the
+// waiting is done between tries.
+const busyTimeout = 5
+
+// How often another process's commits are looked for. One look costs some ten microseconds.
+const pollInterval = "40 millis"
+
+// Opening throws instead of failing.
+const open = (options: SqliteClient.SqliteClientConfig): Effect.Effect<SqlClient, SqlError, Scope.Scope> =>
+  SqliteClient.make(options).pipe(
+    Effect.provideServiceEffect(Reactivity.Reactivity, Reactivity.make),
+    Effect.catchAllDefect((cause) => Effect.fail(new SqlError({ cause, message: "Failed to open the database" }))),
+    Effect.tap((sql) => sql.unsafe(`PRAGMA busy_timeout = ${busyTimeout}`)),
+    retryBusy
+  )
+
+const clients = ({
+  filename,
+  synchronous = "full"
+}: SqliteOptions): Effect.Effect<Context.Context<WriteClient | ReadClient>, StoreError, Scope.Scope> =>
+  Effect.gen(function* () {
+    const write = yield* open({ filename })
+    yield* retryBusy(write.unsafe(`PRAGMA synchronous = ${synchronous}`))
+    yield* retryBusy(write.unsafe("PRAGMA foreign_keys = ON"))
+    yield* retryBusy(write.unsafe("PRAGMA journal_size_limit = 67108864"))
+    yield* Effect.provideService(SqlStore.migrate, WriteClient, write)
+    const read = yield* open({ filename, readonly: true })
+    return Context.make(WriteClient, write).pipe(Context.add(ReadClient, read))
+  }).pipe(
+    Effect.withTracerEnabled(false),
+    Effect.catchTag("SqlError", (error) => Effect.fail(refail("open")(error)))
+  )
+
+const changes = (write: SqlClient): Stream.Stream<void> => {
+  const version = write<{ readonly data_version: number }>`PRAGMA data_version`.pipe(
+    Effect.map((rows) => rows[0]?.data_version ?? -1),
+    // Not knowing counts as another version, so nothing is missed.
+    Effect.orElseSucceed(() => -1),
+    Effect.withTracerEnabled(false)
+  )
+  return Stream.repeatEffectWithSchedule(version, Schedule.spaced(pollInterval)).pipe(
+    Stream.changes,
+    Stream.drop(1),
+    Stream.map(() => undefined)
+  )
+}
+
+/**
+ * Opens the file, creating it if it is not there, brings its tables up to date, and provides the store and the two
+ * clients that it uses. Build it once in a process.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layer = (options: SqliteOptions): Layer.Layer<RunStore | WriteClient | ReadClient, StoreError> =>
+  Layer.provideMerge(
+    Layer.effect(
+      RunStore,
+      Effect.flatMap(WriteClient, (write) => SqlStore.make({ changes: changes(write) }))
+    ),
+    Layer.scopedContext(clients(options))
+  )

@@ -1,0 +1,298 @@
+/**
+ * Group commit. One statement moves the rows of all runs of a batch that may be moved; what does not come back was
+ * refused and drops out alone. The events of the others follow in multi-row inserts of fixed sizes, so that every
+ * statement is prepared once.
+ */
+import type * as SqlClient from "@effect/sql/SqlClient"
+import type { Connection } from "@effect/sql/SqlConnection"
+import type { SqlError } from "@effect/sql/SqlError"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Status from "../../domain/RunStatus.js"
+import type { ToolConflict } from "../../tool/Tool.js"
+import type { EncodedAppend } from "../Encoded.js"
+import type { AppendOutcome, StoredEvent } from "../RunStore.js"
+import type { Transaction } from "./sqlTransaction.js"
+
+/** The names of the fields of a batch's element, by their place in it. */
+const fields = [
+  "key",
+  "epoch",
+  "expected_seq",
+  "raise",
+  "only_if_latest",
+  "n",
+  "at",
+  "status",
+  "recoverable",
+  "attempt",
+  "iteration",
+  "usage",
+  "error_set",
+  "error",
+  "expiry_set",
+  "expiry",
+  "lease_set",
+  "owner",
+  "lease",
+  "executing",
+  "ended"
+] as const
+
+const flag = (value: boolean): 0 | 1 => (value ? 1 : 0)
+
+const element = (append: EncodedAppend, now: number): ReadonlyArray<string | number | null> => {
+  const { set } = append
+  return [
+    append.key,
+    append.epoch ?? null,
+    append.expectedSeq ?? null,
+    flag(append.raiseEpoch === true),
+    flag(append.onlyIfLatest === true),
+    append.events.length,
+    append.events.at(-1)?.createdAt ?? now,
+    set.status,
+    set.recoverable === undefined ? null : flag(set.recoverable),
+    set.attempt ?? null,
+    set.iteration ?? null,
+    set.usage ?? null,
+    flag(set.error !== undefined),
+    set.error ?? null,
+    flag(set.nextExpiry !== undefined),
+    set.nextExpiry ?? null,
+    flag(set.lease !== undefined),
+    set.lease?.owner ?? null,
+    set.lease == null ? null : now + set.lease.ttlMs,
+    flag(Status.isExecuting(set.status)),
+    flag(Status.isEnded(set.status))
+  ]
+}
+
+/** A run's events and the seq before the first of them. */
+interface Placed {
+  readonly key: number
+  readonly after: number
+  readonly events: ReadonlyArray<Omit<StoredEvent, "seq">>
+}
+
+const insertSizes = [500, 50, 5, 1] as const
+const insertColumns = 5
+
+/** Inserts events. */
+export const makeInsertEvents = (sql: SqlClient.SqlClient) => {
+  const blank = { run_key: 0, seq: 0, type: "", json: "", created_at: 0 }
+  const statements = insertSizes.map((size) => {
+    const rows = Array.from({ length: size }, () => blank)
+    return { size, text: sql`INSERT INTO events ${sql.insert(rows)}`.compile()[0] }
+  })
+  return (connection: Connection, placed: ReadonlyArray<Placed>): Effect.Effect<void, SqlError> => {
+    const values: Array<string | number> = []
+    for (const { after, events, key } of placed) {
+      for (const [index, event] of events.entries()) {
+        values.push(key, after + index + 1, event.type, event.json, event.createdAt)
+      }
+    }
+    const inserts: Array<Effect.Effect<unknown, SqlError>> = []
+    let start = 0
+    for (const { size, text } of statements) {
+      const width = size * insertColumns
+      for (; values.length - start >= width; start += width) {
+        inserts.push(connection.execute(text, values.slice(start, start + width), undefined))
+      }
+    }
+    return Effect.all(inserts, { discard: true })
+  }
+}
+
+interface Moved {
+  readonly key: number | string
+  readonly lastSeq: number
+  readonly epoch: number
+}
+
+interface Standing {
+  readonly status: Status.RunStatus
+  readonly recoverable: number | null
+  readonly epoch: number
+  readonly lastSeq: number
+}
+
+const fenced: AppendOutcome = { _tag: "Fenced" }
+
+const refusal = (append: EncodedAppend, row: Standing | undefined): AppendOutcome => {
+  if (row === undefined || Status.isFinal({ status: row.status, recoverable: row.recoverable === 1 })) return fenced
+  if (row.status === "failed" && append.raiseEpoch !== true) return fenced
+  if (append.epoch !== undefined && append.epoch !== row.epoch) return fenced
+  return { _tag: "Moved", lastSeq: row.lastSeq }
+}
+
+interface Placing {
+  readonly index: number
+  readonly append: EncodedAppend
+}
+
+/** Parts of a batch that can go through as one: no run twice, and an append with `within` alone. */
+interface Group {
+  readonly within: Effect.Effect<void, ToolConflict> | undefined
+  readonly rounds: Array<Array<Placing>>
+}
+
+const split = (batch: ReadonlyArray<EncodedAppend>): ReadonlyArray<Group> => {
+  const groups: Array<Group> = []
+  let keys = new Set<number>()
+  for (const [index, append] of batch.entries()) {
+    const last = groups.at(-1)
+    if (append.within !== undefined || last === undefined || last.within !== undefined) {
+      groups.push({ within: append.within, rounds: [[{ index, append }]] })
+      keys = new Set([append.key])
+    } else if (keys.has(append.key)) {
+      last.rounds.push([{ index, append }])
+      keys = new Set([append.key])
+    } else {
+      last.rounds.at(-1)?.push({ index, append })
+      keys.add(append.key)
+    }
+  }
+  return groups
+}
+
+const quiet = Effect.withTracerEnabled(false)
+
+/** Appends batches. */
+export const make = (sql: SqlClient.SqlClient, transaction: Transaction) => {
+  const source = sql.onDialectOrElse({
+    orElse: () => `SELECT ${fields.map((name, index) => `value ->> ${index} AS ${name}`).join(", ")} FROM json_each(`
+  })
+  const [moveText] = sql`
+    UPDATE runs SET
+      last_seq = runs.last_seq + b.n,
+      epoch = runs.epoch + b.raise,
+      status = b.status,
+      recoverable = CASE WHEN b.status = 'failed' THEN COALESCE(b.recoverable, runs.recoverable) END,
+      attempt = COALESCE(b.attempt, runs.attempt),
+      iteration = COALESCE(b.iteration, runs.iteration),
+      usage = COALESCE(b.usage, runs.usage),
+      error = CASE WHEN b.error_set = 1 THEN b.error ELSE runs.error END,
+      next_expiry = CASE WHEN b.expiry_set = 1 THEN b.expiry ELSE runs.next_expiry END,
+      owner = CASE WHEN b.executing = 0 THEN NULL WHEN b.lease_set = 1 THEN b.owner
+        WHEN b.raise = 1 THEN NULL ELSE runs.owner END,
+      lease_expires_at = CASE WHEN b.executing = 0 THEN NULL WHEN b.lease_set = 1 THEN b.lease
+        WHEN b.raise = 1 THEN NULL ELSE runs.lease_expires_at END,
+      updated_at = b.at,
+      ended_at = CASE WHEN b.ended = 1 THEN b.at END
+    FROM (${sql.literal(source)}${""})) AS b
+    WHERE runs.key = b.key
+      AND (b.epoch IS NULL OR runs.epoch = b.epoch)
+      AND (b.expected_seq IS NULL OR runs.last_seq = b.expected_seq)
+      AND runs.status NOT IN ('completed', 'cancelled')
+      AND (runs.status <> 'failed' OR (runs.recoverable = 1 AND b.raise = 1))
+      AND (b.only_if_latest = 0 OR NOT EXISTS (
+        SELECT 1 FROM runs AS later WHERE later.conversation_id = runs.conversation_id
+          AND (later.ord > runs.ord OR (later.ord = runs.ord AND later.key > runs.key))
+      ) AND NOT EXISTS (
+        SELECT 1 FROM runs AS active WHERE active.conversation_id = runs.conversation_id AND active.key <> runs.key
+          AND active.status IN ('queued', 'running', 'streaming', 'waiting_approval')
+      ))
+    RETURNING runs.key, runs.last_seq AS "lastSeq", runs.epoch`.compile()
+  const insertEvents = makeInsertEvents(sql)
+
+  const refused = (append: EncodedAppend) =>
+    Effect.map(
+      sql<Standing>`SELECT status, recoverable, epoch, last_seq AS "lastSeq" FROM runs WHERE key = ${append.key}`,
+      (rows) => refusal(append, rows[0])
+    )
+
+  const move = (connection: Connection, round: ReadonlyArray<Placing>, outcomes: Array<AppendOutcome>) =>
+    Effect.gen(function* () {
+      const now = yield* Clock.currentTimeMillis
+      const batch = JSON.stringify(round.map(({ append }) => element(append, now)))
+      const rows: ReadonlyArray<Moved> = yield* connection.execute(moveText, [batch], undefined)
+      const moved = new Map(rows.map((row) => [Number(row.key), row]))
+      const accepted: Array<EncodedAppend & { readonly after: number }> = []
+      for (const { append, index } of round) {
+        const row = moved.get(append.key)
+        if (row === undefined) {
+          outcomes[index] = yield* refused(append)
+        } else {
+          outcomes[index] = { _tag: "Appended", lastSeq: row.lastSeq, epoch: row.epoch }
+          accepted.push({ ...append, after: row.lastSeq - append.events.length })
+        }
+      }
+      return accepted
+    })
+
+  const store = (connection: Connection, accepted: ReadonlyArray<EncodedAppend & { readonly after: number }>) =>
+    Effect.zipRight(
+      insertEvents(connection, accepted),
+      Effect.forEach(accepted, (append) => (hasExtras(append) ? storeExtras(sql, append) : Effect.void), {
+        discard: true
+      })
+    )
+
+  const plain = (rounds: ReadonlyArray<ReadonlyArray<Placing>>, outcomes: Array<AppendOutcome>) =>
+    transaction((connection) =>
+      Effect.forEach(
+        rounds,
+        (round) => Effect.flatMap(move(connection, round, outcomes), (accepted) => store(connection, accepted)),
+        { discard: true }
+      )
+    ).pipe(quiet)
+
+  const together = (
+    rounds: ReadonlyArray<ReadonlyArray<Placing>>,
+    within: Effect.Effect<void, ToolConflict>,
+    outcomes: Array<AppendOutcome>
+  ) =>
+    transaction((connection) =>
+      Effect.forEach(
+        rounds,
+        (round) =>
+          Effect.flatMap(quiet(move(connection, round, outcomes)), (accepted) =>
+            accepted.length === 0 ? Effect.void : Effect.zipRight(within, quiet(store(connection, accepted)))
+          ),
+        { discard: true }
+      )
+    ).pipe(
+      Effect.catchTag("ToolConflict", (conflict) =>
+        Effect.sync(() => {
+          for (const { index } of rounds.flat()) outcomes[index] = { _tag: "Rejected", conflict }
+        })
+      )
+    )
+
+  return (batch: ReadonlyArray<EncodedAppend>): Effect.Effect<ReadonlyArray<AppendOutcome>, SqlError> =>
+    Effect.suspend(() => {
+      const outcomes: Array<AppendOutcome> = []
+      return Effect.as(
+        Effect.forEach(
+          split(batch),
+          ({ rounds, within }) => (within === undefined ? plain(rounds, outcomes) : together(rounds, within, outcomes)),
+          { discard: true }
+        ),
+        outcomes
+      )
+    })
+}
+
+const hasExtras = ({ set, sides, turn }: EncodedAppend): boolean =>
+  turn !== undefined || sides.length > 0 || set.assistantText !== undefined || Status.isEnded(set.status)
+
+const storeExtras = (sql: SqlClient.SqlClient, { key, set, sides, turn }: EncodedAppend) =>
+  Effect.gen(function* () {
+    if (turn !== undefined) {
+      yield* sql`INSERT INTO turns ${sql.insert({ run_key: key, ...turn })}
+        ON CONFLICT (run_key, n) DO UPDATE SET seq = excluded.seq, turn = excluded.turn, header = excluded.header`
+    }
+    for (const side of sides) {
+      yield* sql`INSERT INTO sides ${sql.insert({ run_key: key, ...side })}
+        ON CONFLICT (run_key, iteration) DO UPDATE SET data = excluded.data`
+    }
+    if (set.assistantText !== undefined) {
+      yield* sql`UPDATE messages SET content = ${set.assistantText}
+        WHERE message_id = (SELECT assistant_message_id FROM runs WHERE key = ${key})`
+    }
+    if (Status.isEnded(set.status)) {
+      yield* sql`UPDATE conversations SET updated_at = (SELECT updated_at FROM runs WHERE key = ${key})
+        WHERE conversation_id = (SELECT conversation_id FROM runs WHERE key = ${key})`
+    }
+  })

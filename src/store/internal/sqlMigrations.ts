@@ -1,0 +1,171 @@
+/** The tables of the SQL store, for every dialect, and their history. */
+import * as Migrator from "@effect/sql/Migrator"
+import * as SqlClient from "@effect/sql/SqlClient"
+import type { SqlError } from "@effect/sql/SqlError"
+import * as Effect from "effect/Effect"
+import { StoreError } from "../RunStore.js"
+import { WriteClient } from "../SqlClients.js"
+import { refail } from "./sqlErrors.js"
+import * as SqlTransaction from "./sqlTransaction.js"
+
+const tables = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  // Small numbers and truth values are INTEGER everywhere; what may pass 2^31 is `big`.
+  const big = sql.literal(sql.onDialectOrElse({ pg: () => "BIGINT", orElse: () => "INTEGER" }))
+  const identity = sql.literal(
+    sql.onDialectOrElse({
+      pg: () => "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+      // Without AUTOINCREMENT the key of a removed run would be given to the next one.
+      orElse: () => "INTEGER PRIMARY KEY AUTOINCREMENT"
+    })
+  )
+  const rowid = sql.literal(
+    sql.onDialectOrElse({
+      pg: () => "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+      orElse: () => "INTEGER PRIMARY KEY"
+    })
+  )
+
+  yield* sql`CREATE TABLE conversations (
+    conversation_id TEXT PRIMARY KEY,
+    user_id TEXT NOT NULL,
+    title TEXT NOT NULL,
+    created_at ${big} NOT NULL,
+    updated_at ${big} NOT NULL
+  )`
+  yield* sql`CREATE INDEX conversations_user ON conversations (user_id, updated_at, conversation_id)`
+
+  yield* sql`CREATE TABLE runs (
+    key ${identity},
+    run_id TEXT NOT NULL UNIQUE,
+    user_id TEXT NOT NULL,
+    conversation_id TEXT NOT NULL REFERENCES conversations (conversation_id) ON DELETE CASCADE,
+    user_message_id TEXT NOT NULL,
+    assistant_message_id TEXT NOT NULL,
+    model TEXT NOT NULL,
+    mode TEXT NOT NULL CHECK (mode IN ('chat', 'plan')),
+    status TEXT NOT NULL CHECK (status IN
+      ('queued', 'running', 'streaming', 'waiting_approval', 'completed', 'cancelled', 'failed')),
+    recoverable INTEGER,
+    regenerated_from TEXT,
+    ord ${big} NOT NULL,
+    started INTEGER NOT NULL DEFAULT 0,
+    epoch INTEGER NOT NULL DEFAULT 0,
+    owner TEXT,
+    lease_expires_at ${big},
+    last_seq INTEGER NOT NULL,
+    attempt INTEGER NOT NULL DEFAULT 1,
+    iteration INTEGER NOT NULL DEFAULT 0,
+    usage TEXT NOT NULL,
+    error TEXT,
+    next_expiry ${big},
+    compacted_seq INTEGER NOT NULL DEFAULT 0,
+    created_at ${big} NOT NULL,
+    updated_at ${big} NOT NULL,
+    ended_at ${big}
+  )`
+  yield* sql`CREATE INDEX runs_user ON runs (user_id, key)`
+  yield* sql`CREATE INDEX runs_conversation ON runs (conversation_id, ord, key)`
+  yield* sql`CREATE INDEX runs_active ON runs (conversation_id, ord, key)
+    WHERE status IN ('queued', 'running', 'streaming', 'waiting_approval')`
+  yield* sql`CREATE INDEX runs_queued ON runs (started, ord, key) WHERE status = 'queued'`
+  yield* sql`CREATE INDEX runs_executing ON runs (user_id) WHERE status IN ('running', 'streaming')`
+  yield* sql`CREATE INDEX runs_due ON runs (next_expiry) WHERE status = 'waiting_approval'`
+
+  yield* sql`CREATE TABLE inputs (
+    run_key ${big} PRIMARY KEY REFERENCES runs (key) ON DELETE CASCADE,
+    json TEXT NOT NULL,
+    prefix TEXT NOT NULL
+  )`
+
+  // Rows stay in the order of their arrival, however many runs interleave; only the narrow index is spread.
+  yield* sql`CREATE TABLE events (
+    id ${rowid},
+    run_key ${big} NOT NULL REFERENCES runs (key) ON DELETE CASCADE,
+    seq INTEGER NOT NULL,
+    type TEXT NOT NULL,
+    json TEXT NOT NULL,
+    created_at ${big} NOT NULL,
+    UNIQUE (run_key, seq)
+  )`
+  yield* sql`CREATE INDEX events_checkpoints ON events (run_key, seq) WHERE type = 'checkpoint'`
+
+  yield* sql`CREATE TABLE turns (
+    run_key ${big} NOT NULL REFERENCES runs (key) ON DELETE CASCADE,
+    n INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    turn TEXT NOT NULL,
+    header TEXT NOT NULL,
+    PRIMARY KEY (run_key, n)
+  )`
+  yield* sql`CREATE TABLE sides (
+    run_key ${big} NOT NULL REFERENCES runs (key) ON DELETE CASCADE,
+    iteration INTEGER NOT NULL,
+    data TEXT NOT NULL,
+    PRIMARY KEY (run_key, iteration)
+  )`
+
+  // `brought` is the place of a message that a client brought along; the others are named by the rows of runs.
+  yield* sql`CREATE TABLE messages (
+    message_id TEXT PRIMARY KEY,
+    conversation_id TEXT NOT NULL REFERENCES conversations (conversation_id) ON DELETE CASCADE,
+    role TEXT NOT NULL,
+    content TEXT NOT NULL,
+    brought INTEGER,
+    created_at ${big} NOT NULL
+  )`
+  yield* sql`CREATE INDEX messages_conversation ON messages (conversation_id, brought)`
+
+  yield* sql`CREATE TABLE idempotency (
+    user_id TEXT NOT NULL,
+    key TEXT NOT NULL,
+    body_hash TEXT NOT NULL,
+    run_key ${big} NOT NULL REFERENCES runs (key) ON DELETE CASCADE,
+    PRIMARY KEY (user_id, key)
+  )`
+  yield* sql`CREATE INDEX idempotency_run ON idempotency (run_key)`
+
+  yield* sql`CREATE TABLE compactions (
+    id ${rowid},
+    conversation_id TEXT NOT NULL REFERENCES conversations (conversation_id) ON DELETE CASCADE,
+    upto_key ${big} NOT NULL REFERENCES runs (key) ON DELETE CASCADE,
+    upto_iteration INTEGER NOT NULL,
+    summary TEXT NOT NULL,
+    made_in_key ${big} NOT NULL REFERENCES runs (key) ON DELETE CASCADE,
+    made_at INTEGER NOT NULL
+  )`
+  yield* sql`CREATE INDEX compactions_conversation ON compactions (conversation_id, id)`
+  yield* sql`CREATE INDEX compactions_upto ON compactions (upto_key)`
+  yield* sql`CREATE INDEX compactions_made_in ON compactions (made_in_key)`
+})
+
+const migrations: Record<string, Effect.Effect<void, SqlError, SqlClient.SqlClient>> = { "0001_tables": tables }
+
+const table = "runlet_migrations"
+
+const failed = (reason: StoreError["reason"]) => (cause: unknown) =>
+  new StoreError({ reason, method: "migrate", cause })
+
+/**
+ * Brings the tables up to date, in one transaction, so that processes that start at once do not disturb each other.
+ * Refuses a database that a newer version has changed.
+ */
+export const migrate: Effect.Effect<void, StoreError, WriteClient> = Effect.gen(function* () {
+  const sql = yield* WriteClient
+  const steps = Migrator.make({})({ loader: Migrator.fromRecord(migrations), table }).pipe(
+    Effect.provideService(SqlClient.SqlClient, sql),
+    Effect.catchTag("MigrationError", (error) => Effect.fail(failed("corrupt")(error)))
+  )
+  const newest = Effect.map(
+    sql<{ readonly id: number }>`SELECT MAX(migration_id) AS id FROM ${sql(table)}`,
+    (rows) => rows[0]?.id ?? 0
+  )
+  const known = Object.keys(migrations).length
+  const found = yield* SqlTransaction.make(sql)(() => Effect.zipRight(steps, newest)).pipe(
+    Effect.catchAllDefect((defect) => Effect.fail(failed("corrupt")(defect))),
+    Effect.catchTag("SqlError", (error) => Effect.fail(refail("migrate")(error)))
+  )
+  if (found > known) {
+    return yield* failed("corrupt")(new Error("The database was made by a newer version of this program"))
+  }
+})
