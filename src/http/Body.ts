@@ -1,0 +1,157 @@
+/**
+ * Reads a request's body: all of it before anything is answered, never more than allowed, and only as JSON.
+ *
+ * @since 0.1.0
+ */
+import type { IncomingMessage } from "node:http"
+import { HttpServerRequest } from "@effect/platform/HttpServerRequest"
+import { toIncomingMessage } from "@effect/platform-node/NodeHttpServerRequest"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as ParseResult from "effect/ParseResult"
+import * as Schema from "effect/Schema"
+import { BadRequest, PayloadTooLarge, UnsupportedMediaType } from "./RunsApi.js"
+import { Serving } from "./Serving.js"
+
+/** How long the rest of a refused body is swallowed, so that its sender gets to read the refusal. */
+const lingering = Duration.seconds(2)
+
+const swallow = (source: IncomingMessage) =>
+  Effect.zipRight(
+    Effect.sync(() => source.resume()),
+    Effect.delay(
+      Effect.sync(() => {
+        if (!source.complete) source.destroy()
+      }),
+      lingering
+    )
+  )
+
+const collect = (source: IncomingMessage, maxBytes: number) =>
+  Effect.async<Uint8Array, PayloadTooLarge | BadRequest>((resume) => {
+    const chunks: Array<Buffer> = []
+    let size = 0
+    const done = (result: Effect.Effect<Uint8Array, PayloadTooLarge | BadRequest>) => {
+      source.off("data", onData).off("end", onEnd).off("error", onCut).off("close", onCut)
+      resume(result)
+    }
+    const onData = (chunk: Buffer) => {
+      size += chunk.length
+      if (size > maxBytes) done(tooLarge(maxBytes))
+      else chunks.push(chunk)
+    }
+    const onEnd = () => done(Effect.succeed(Buffer.concat(chunks)))
+    const onCut = () => done(new BadRequest({ message: "The body ended early." }))
+    source.on("data", onData).on("end", onEnd).on("error", onCut).on("close", onCut)
+    return Effect.sync(() => {
+      source.off("data", onData).off("end", onEnd).off("error", onCut).off("close", onCut)
+    })
+  })
+
+const tooLarge = (maxBytes: number) => new PayloadTooLarge({ message: `The body may have at most ${maxBytes} bytes.` })
+
+const isJson = (contentType: string): boolean => {
+  const [type = "", ...parameters] = contentType
+    .toLowerCase()
+    .split(";")
+    .map((_) => _.trim())
+  return (
+    /^application\/([a-z0-9.-]+\+)?json$/.test(type) &&
+    parameters.every((_) => !_.startsWith("charset=") || /^charset="?utf-?8"?$/.test(_))
+  )
+}
+
+const loneSurrogate = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g
+
+/**
+ * Replaces halves of surrogate pairs, which no encoding can hold, by U+FFFD.
+ *
+ * @since 0.1.0
+ * @category text
+ */
+export const wellFormed = (text: string): string => text.replace(loneSurrogate, "\ufffd")
+
+const parseJson = (bytes: Uint8Array): Either.Either<unknown, BadRequest> => {
+  const text = Either.try({
+    try: () => new TextDecoder("utf-8", { fatal: true }).decode(bytes),
+    catch: () => new BadRequest({ message: "The body must be UTF-8." })
+  })
+  return Either.flatMap(text, (text) =>
+    Either.try({
+      // Halves of pairs can only come from escapes, so most bodies are spared the walk.
+      try: () =>
+        /\\u[dD][89a-fA-F]/.test(text)
+          ? JSON.parse(text, (_, value: unknown) => (typeof value === "string" ? wellFormed(value) : value))
+          : JSON.parse(text),
+      catch: () => new BadRequest({ message: "The body must be JSON." })
+    })
+  )
+}
+
+/**
+ * The body as a JSON value; `{}` when there is none.
+ *
+ * @since 0.1.0
+ * @category reading
+ */
+export const json: Effect.Effect<
+  unknown,
+  BadRequest | PayloadTooLarge | UnsupportedMediaType,
+  HttpServerRequest | Serving
+> = Effect.gen(function* () {
+  const request = yield* HttpServerRequest
+  const { later, limits } = yield* Serving
+  const source = toIncomingMessage(request)
+  const { "content-encoding": encoding, "content-length": length, "content-type": type } = request.headers
+
+  const refuse = <E>(error: Effect.Effect<never, E>) => Effect.zipRight(later(swallow(source)), error)
+  if (Number(length ?? 0) > limits.maxBodyBytes) return yield* refuse(tooLarge(limits.maxBodyBytes))
+  if ((type !== undefined && !isJson(type)) || (encoding !== undefined && encoding !== "identity")) {
+    return yield* refuse(new UnsupportedMediaType({ message: "Send JSON as `Content-Type: application/json`." }))
+  }
+  const bytes = yield* Effect.catchTag(collect(source, limits.maxBodyBytes), "PayloadTooLarge", refuse)
+  if (bytes.length === 0) return {}
+  if (type === undefined) {
+    return yield* new UnsupportedMediaType({ message: "Send JSON as `Content-Type: application/json`." })
+  }
+  return yield* parseJson(bytes)
+})
+
+/**
+ * Writes the path of a field the way JavaScript would: `messages[0].role`.
+ *
+ * @since 0.1.0
+ * @category text
+ */
+export const pathText = (path: ReadonlyArray<PropertyKey>): string =>
+  path.reduce<string>((text, key) => {
+    if (typeof key === "number") return `${text}[${key}]`
+    return text === "" ? String(key) : `${text}.${String(key)}`
+  }, "")
+
+/**
+ * The first thing that is wrong, as a message that names the field.
+ *
+ * @since 0.1.0
+ * @category text
+ */
+export const badRequest = (error: ParseResult.ParseError): BadRequest => {
+  const issues = ParseResult.ArrayFormatter.formatErrorSync(error)
+  // Of the members of a union the one that got furthest is the one that was meant.
+  const issue = issues.reduce((a, b) => (b.path.length > a.path.length ? b : a))
+  const path = pathText(issue.path)
+  const message = issue.message.length > 300 ? `${issue.message.slice(0, 300)}…` : issue.message
+  return new BadRequest(path === "" ? { message } : { message: `${path}: ${message}`, path })
+}
+
+/**
+ * Decodes a JSON value by a schema. Fields that the schema does not know are dropped.
+ *
+ * @since 0.1.0
+ * @category reading
+ */
+export const decode = <A, I>(schema: Schema.Schema<A, I>) => {
+  const decodeUnknown = Schema.decodeUnknownEither(schema)
+  return (value: unknown): Either.Either<A, BadRequest> => Either.mapLeft(decodeUnknown(value), badRequest)
+}

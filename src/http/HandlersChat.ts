@@ -1,0 +1,205 @@
+/**
+ * Starting runs, going on with them, and showing what comes of it.
+ *
+ * @since 0.1.0
+ */
+import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
+import { HttpServerRequest } from "@effect/platform/HttpServerRequest"
+import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import { Conflict } from "../domain/RunError.js"
+import { type Accepted, RunEngine } from "../engine/RunEngine.js"
+import * as Body from "./Body.js"
+import * as Cursor from "./Cursor.js"
+import { BadRequest, PayloadTooLarge, RunsApi } from "./RunsApi.js"
+import * as Schemas from "./RunsSchemas.js"
+import { Serving } from "./Serving.js"
+import * as Streams from "./Streams.js"
+
+const decodeStart = Body.decode(Schemas.StartBody)
+const decodeContinue = Body.decode(Schemas.ContinueBody)
+
+const isRecord = (value: unknown): value is { readonly [key: string]: unknown } =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+const traceparent = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/
+
+/** The caller's trace context; one that is malformed is no reason to refuse a request. */
+const traceOf = (request: HttpServerRequest): string | undefined => {
+  const header = request.headers.traceparent
+  return header !== undefined && traceparent.test(header) ? header : undefined
+}
+
+/**
+ * The key under which a request may be repeated: 1 to 255 visible characters.
+ *
+ * @since 0.1.0
+ * @category requests
+ */
+export const idempotencyKey = (request: HttpServerRequest): Either.Either<string | undefined, BadRequest> => {
+  const key = request.headers["idempotency-key"]
+  return key === undefined || /^[\x21-\x7e]{1,255}$/.test(key)
+    ? Either.right(key)
+    : Either.left(new BadRequest({ message: "Idempotency-Key must have 1 to 255 visible ASCII characters." }))
+}
+
+/**
+ * Whether the caller does not wait for the run.
+ *
+ * @since 0.1.0
+ * @category requests
+ */
+export const inBackground = (request: HttpServerRequest, body: { readonly background?: boolean | undefined }) =>
+  body.background === true ||
+  (request.headers.prefer ?? "").split(",").some((_) => _.trim().toLowerCase() === "respond-async")
+
+/**
+ * The answer that names a run and shows nothing of it.
+ *
+ * @since 0.1.0
+ * @category responses
+ */
+export const acceptedLater = (run: Accepted): HttpServerResponse.HttpServerResponse => {
+  const { assistantMessageId, conversationId, runId, status } = run
+  return HttpServerResponse.unsafeJson(
+    { runId, conversationId, assistantMessageId, status },
+    { status: 202, headers: { "x-run-id": runId, location: `/runs/${runId}` } }
+  )
+}
+
+/**
+ * The answer that shows a run from its beginning, or only names it.
+ *
+ * @since 0.1.0
+ * @category responses
+ */
+export const answer = (run: Accepted, background: boolean) =>
+  Effect.gen(function* () {
+    if (background) return acceptedLater(run)
+    const engine = yield* RunEngine
+    // The start of a log is a cursor that every log has.
+    const view = yield* Effect.catchTag(engine.view(run.runId, 0), "InvalidCursor", Effect.die)
+    return yield* Streams.respond({ runId: run.runId, view })
+  })
+
+const tooLong = (path: string, message: string) =>
+  Either.left(new PayloadTooLarge({ message: `${path}: ${message}`, path }))
+
+/** What the schema can not say: one of the two ways to bring the message, and the limits of this server. */
+const checked = (body: typeof Schemas.StartBody.Type, limits: Serving["Type"]["limits"]) =>
+  Either.gen(function* () {
+    const { message, messages } = body
+    if ((message === undefined) === (messages === undefined)) {
+      return yield* Either.left(
+        new BadRequest({ message: "Send either `message` or `messages`, one of them.", path: "messages" })
+      )
+    }
+    if (message !== undefined && message.length > limits.maxMessageChars) {
+      return yield* tooLong("message", `a message may have at most ${limits.maxMessageChars} characters`)
+    }
+    if (messages !== undefined) {
+      const last = messages.length - 1
+      if (messages.length > limits.maxMessages) {
+        return yield* tooLong("messages", `a request may have at most ${limits.maxMessages} messages`)
+      }
+      const long = messages.findIndex(({ content }) => content.length > limits.maxMessageChars)
+      if (long !== -1) {
+        return yield* tooLong(
+          `messages[${long}].content`,
+          `a message may have at most ${limits.maxMessageChars} characters`
+        )
+      }
+      if (messages[last]?.role !== "user" || messages[last]?.content === "") {
+        const path = `messages[${last}]`
+        return yield* Either.left(
+          new BadRequest({ message: `${path}: the last message must be the user's, and not empty`, path })
+        )
+      }
+    }
+    return body
+  })
+
+const start = (json: unknown) =>
+  Effect.gen(function* () {
+    const request = yield* HttpServerRequest
+    const engine = yield* RunEngine
+    const { limits } = yield* Serving
+    const decoded = yield* decodeStart(json)
+    const { background: _, ...body } = yield* checked(decoded, limits)
+    const run = yield* engine.start({
+      ...body,
+      idempotencyKey: yield* idempotencyKey(request),
+      trace: traceOf(request)
+    })
+    return yield* answer(run, inBackground(request, decoded))
+  })
+
+/**
+ * Goes on with a run and shows the log behind the cursor. What can not go on is said in the stream, so that a page
+ * has one place to look.
+ *
+ * @since 0.1.0
+ * @category responses
+ */
+export const goOn = (options: {
+  readonly runId: string
+  readonly after: number
+  readonly assistantMessageId: string | undefined
+  readonly conversationId: string | undefined
+  readonly background: boolean
+}) =>
+  Effect.gen(function* () {
+    const request = yield* HttpServerRequest
+    const engine = yield* RunEngine
+    const { after, assistantMessageId, background, conversationId, runId } = options
+    const unavailable = (reason: string, recoverable: boolean) =>
+      background
+        ? new Conflict({ message: `This run can not go on: ${reason}.`, runId })
+        : Streams.respond({ runId, control: { type: "resume-unavailable", runId, reason, recoverable } })
+
+    const resumed = yield* engine.resume(runId, {
+      lastAppliedSeq: after,
+      assistantMessageId,
+      conversationId,
+      trace: traceOf(request)
+    })
+    if (resumed._tag === "unavailable") return yield* unavailable(resumed.reason, resumed.recoverable)
+    if (background) return acceptedLater(resumed.run)
+    const view = yield* Effect.either(engine.view(runId, after))
+    if (Either.isLeft(view)) {
+      return view.left._tag === "Compacted" ? yield* unavailable("compacted", false) : yield* Effect.fail(view.left)
+    }
+    return yield* Streams.respond({
+      runId,
+      view: view.right,
+      after,
+      control: { type: "resume-start", runId, fromSeq: after, replayedCount: view.right.lastSeq - after }
+    })
+  })
+
+const chat = Effect.gen(function* () {
+  const request = yield* HttpServerRequest
+  const { accepting, slot } = yield* Serving
+  const json = yield* Body.json
+  yield* accepting
+  yield* slot
+  if (!isRecord(json) || json.resume === undefined) return yield* start(json)
+  const after = isRecord(json.resume) ? yield* Cursor.fromJson(json.resume.lastAppliedSeq, "resume.lastAppliedSeq") : 0
+  const { background, resume } = yield* decodeContinue(json)
+  return yield* goOn({
+    runId: resume.runId,
+    after,
+    assistantMessageId: resume.assistantMessageId,
+    conversationId: resume.conversationId,
+    background: inBackground(request, { background })
+  })
+})
+
+/**
+ * @since 0.1.0
+ * @category layers
+ */
+export const layer = HttpApiBuilder.group(RunsApi, "chat", (handlers) =>
+  handlers.handleRaw("chat", () => chat).handleRaw("stream", () => chat)
+)

@@ -1,0 +1,41 @@
+/**
+ * The threads that runs belong to.
+ *
+ * @since 0.1.0
+ */
+import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
+import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
+import * as Effect from "effect/Effect"
+import { RunEngine } from "../engine/RunEngine.js"
+import * as Body from "./Body.js"
+import { paging } from "./HandlersRuns.js"
+import { RunsApi } from "./RunsApi.js"
+import { RenameBody } from "./RunsSchemas.js"
+
+const decodeRename = Body.decode(RenameBody)
+
+/**
+ * @since 0.1.0
+ * @category layers
+ */
+export const layer = HttpApiBuilder.group(RunsApi, "conversations", (handlers) =>
+  Effect.map(RunEngine, (engine) =>
+    handlers
+      .handle("list", ({ urlParams }) => Effect.flatMap(paging(urlParams), engine.conversations))
+      .handle("get", ({ path }) =>
+        Effect.map(engine.conversation(path.conversationId), ({ conversation, messages }) => ({
+          conversationId: conversation.conversationId,
+          title: conversation.title,
+          messages
+        }))
+      )
+      .handleRaw("rename", ({ path }) =>
+        Effect.gen(function* () {
+          const { title } = yield* decodeRename(yield* Body.json)
+          yield* engine.renameConversation(path.conversationId, title)
+          return HttpServerResponse.empty({ status: 204 })
+        })
+      )
+      .handle("remove", ({ path }) => engine.removeConversation(path.conversationId))
+  )
+)

@@ -1,0 +1,119 @@
+/**
+ * The server: the contract on a socket, and how it stops. When its layer is released it refuses new work, lets runs
+ * come to a boundary, ends every stream cleanly and closes connections, all within the grace time.
+ *
+ * @since 0.1.0
+ */
+import * as Http from "node:http"
+import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
+import * as PlatformServer from "@effect/platform/HttpServer"
+import type { ServeError } from "@effect/platform/HttpServerError"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schedule from "effect/Schedule"
+import * as Limits from "../domain/Limits.js"
+import { RunEngine } from "../engine/RunEngine.js"
+import * as Assets from "./Assets.js"
+import { Authentication, layerAuthorization } from "./Auth.js"
+import * as Errors from "./Errors.js"
+import * as HandlersChat from "./HandlersChat.js"
+import * as HandlersConversations from "./HandlersConversations.js"
+import * as HandlersRuns from "./HandlersRuns.js"
+import * as HandlersServer from "./HandlersServer.js"
+import { RunsApi } from "./RunsApi.js"
+import * as Serving from "./Serving.js"
+
+/**
+ * `port` 0 takes any free one; the address is in the layer's `HttpServer`.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Options {
+  readonly host?: string | undefined
+  readonly port?: number | undefined
+  readonly limits?: Partial<Limits.Limits> | undefined
+}
+
+/** How often connections that became idle are closed while the server stops. */
+const idleSweepMs = 25
+
+/** The part of the grace time that runs may take to come to a boundary; the rest is for their viewers. */
+const shareOfRuns = 0.6
+
+const connections = (server: Http.Server) =>
+  Effect.async<number>((resume) => {
+    server.getConnections((error, count) => resume(Effect.succeed(error === null ? count : 0)))
+  })
+
+const drain = (server: Http.Server, engine: RunEngine["Type"], serving: Serving.Serving["Type"]) =>
+  Effect.gen(function* () {
+    const graceMs = serving.limits.shutdownGraceMs
+    const began = yield* Clock.currentTimeMillis
+    yield* serving.refuse
+    yield* engine.drain.pipe(Effect.interruptible, Effect.disconnect, Effect.timeoutOption(graceMs * shareOfRuns))
+    // One sweep's time for viewers to read what the runs wrote last; a view that can tell ends by itself.
+    yield* Effect.sleep(idleSweepMs)
+    const left = Math.max(0, began + graceMs - (yield* Clock.currentTimeMillis)) * 0.9
+    yield* serving.endStreams.pipe(
+      Effect.zipRight(Effect.sync(() => server.closeIdleConnections())),
+      Effect.zipRight(connections(server)),
+      Effect.repeat({ schedule: Schedule.spaced(idleSweepMs), until: (open) => open === 0 }),
+      Effect.interruptible,
+      Effect.timeoutOption(left)
+    )
+    yield* Effect.sync(() => server.closeAllConnections())
+  })
+
+const serve = (options: Options) =>
+  Effect.gen(function* () {
+    const engine = yield* RunEngine
+    const serving = yield* Serving.Serving
+    const node = Http.createServer({
+      // Finds out about readers that vanished without a word.
+      keepAlive: true,
+      keepAliveInitialDelay: 60_000,
+      // Longer than the idle time of common proxies, which otherwise send a request into a closing connection.
+      keepAliveTimeout: 65_000
+    })
+    const server = yield* NodeHttpServer.make(() => node, {
+      host: options.host ?? "127.0.0.1",
+      port: options.port ?? 4747
+    })
+    const app = yield* HttpApiBuilder.httpApp
+    yield* Effect.provideService(PlatformServer.serveEffect(app), PlatformServer.HttpServer, server)
+    yield* Effect.addFinalizer(() => drain(node, engine, serving))
+    return server
+  })
+
+/**
+ * Serves the contract, the pages and the reference. Fails when the address can not be taken.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layer = (
+  options: Options = {}
+): Layer.Layer<PlatformServer.HttpServer, ServeError, RunEngine | Authentication> => {
+  const serving = Layer.scoped(
+    Serving.Serving,
+    Effect.flatMap(Authentication, ({ limited }) =>
+      Serving.make({ limits: { ...Limits.defaults, ...options.limits }, limited })
+    )
+  )
+  const groups = Layer.mergeAll(
+    HandlersChat.layer,
+    HandlersRuns.layer,
+    HandlersConversations.layer,
+    HandlersServer.layer
+  )
+  const api = HttpApiBuilder.api(RunsApi).pipe(Layer.provide(groups), Layer.provide(layerAuthorization))
+  return Layer.scoped(PlatformServer.HttpServer, serve(options)).pipe(
+    Layer.provide([api, Assets.layer, Errors.layer]),
+    Layer.provide([HttpApiBuilder.Router.Live, HttpApiBuilder.Middleware.layer]),
+    Layer.provide(NodeHttpServer.layerContext),
+    Layer.provide(serving)
+  )
+}

@@ -1,0 +1,108 @@
+/**
+ * What the handlers of one server share: its limits, the streams it has open, and whether it is about to stop.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
+import * as FiberId from "effect/FiberId"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import type { Limits } from "../domain/Limits.js"
+import { CurrentUser } from "../domain/Owner.js"
+import { LimitReached, Unavailable } from "../domain/RunError.js"
+
+/**
+ * - `accepting`: fails once the server drains
+ * - `slot`: takes one of the user's streams until the request's scope closes
+ * - `watched`: a response stream that ends, cleanly for its reader, when the server drains
+ * - `later`: runs an effect beside the request, at most as long as the server lives
+ *
+ * @since 0.1.0
+ * @category services
+ */
+export class Serving extends Context.Tag("runlet/http/Serving")<
+  Serving,
+  {
+    readonly limits: Limits
+    readonly accepting: Effect.Effect<void, Unavailable>
+    readonly draining: Effect.Effect<boolean>
+    readonly slot: Effect.Effect<void, LimitReached, Scope.Scope>
+    readonly watched: <A, E, R>(stream: Stream.Stream<A, E, R>) => Stream.Stream<A, E, R>
+    readonly later: (effect: Effect.Effect<void>) => Effect.Effect<void>
+    /** From now on nothing new is accepted. */
+    readonly refuse: Effect.Effect<void>
+    /** Ends every open stream. */
+    readonly endStreams: Effect.Effect<void>
+  }
+>() {}
+
+/**
+ * The shared state of one server. `limited` says whether the limits per user apply.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const make = (options: {
+  readonly limits: Limits
+  readonly limited: boolean
+}): Effect.Effect<Serving["Type"], never, Scope.Scope> =>
+  Effect.map(Effect.scope, (scope) => {
+    const { limited, limits } = options
+    const streams = new Map<string, number>()
+    const readers = new Set<Fiber.RuntimeFiber<unknown, unknown>>()
+    let draining = false
+
+    const take = (user: string) =>
+      Effect.suspend(() => {
+        const open = streams.get(user) ?? 0
+        if (open >= limits.maxStreamsPerUser) {
+          return new LimitReached({
+            message: `You have ${open} streams open. Close one, or try again later.`,
+            limit: "maxStreamsPerUser",
+            retryAfterMs: 1000
+          })
+        }
+        streams.set(user, open + 1)
+        return Effect.void
+      })
+
+    const give = (user: string) =>
+      Effect.sync(() => {
+        const open = (streams.get(user) ?? 1) - 1
+        if (open === 0) streams.delete(user)
+        else streams.set(user, open)
+      })
+
+    // The body of a response is read by the request's own fiber. Racing each read with a signal would cost a fiber a
+    // time; interrupting the reader costs nothing until it happens, and ends the response without breaking a frame.
+    const enrol = Effect.acquireRelease(
+      Effect.withFiberRuntime<Fiber.RuntimeFiber<unknown, unknown>>((fiber) => {
+        readers.add(fiber)
+        return Effect.succeed(fiber)
+      }),
+      (fiber) => Effect.sync(() => readers.delete(fiber))
+    )
+
+    return {
+      limits,
+      accepting: Effect.suspend(() =>
+        draining
+          ? new Unavailable({ message: "This server is about to stop. Try again in a moment.", retryAfterMs: 1000 })
+          : Effect.void
+      ),
+      draining: Effect.sync(() => draining),
+      slot: limited
+        ? Effect.flatMap(CurrentUser, (user) => Effect.acquireRelease(take(user), () => give(user)))
+        : Effect.void,
+      watched: (stream) => Stream.unwrapScoped(Effect.as(enrol, stream)),
+      later: (effect) => Effect.asVoid(Effect.forkIn(effect, scope)),
+      refuse: Effect.sync(() => {
+        draining = true
+      }),
+      endStreams: Effect.sync(() => {
+        for (const fiber of readers) fiber.unsafeInterruptAsFork(FiberId.none)
+      })
+    }
+  })

@@ -1,0 +1,153 @@
+/**
+ * A view of a log as the bytes of a response. The stream holds nothing but a cursor: it asks for what lies behind it,
+ * writes it as one piece, and asks again when the reader took it. Interrupting it only stops the viewing.
+ *
+ * @since 0.1.0
+ */
+import { HttpServerRequest } from "@effect/platform/HttpServerRequest"
+import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
+import { CurrentUser } from "../domain/Owner.js"
+import type { Frame, Pull, View } from "../engine/RunEngine.js"
+import { Serving } from "./Serving.js"
+import * as Sse from "./Sse.js"
+
+interface Format {
+  readonly contentType: string
+  readonly preamble: string
+  readonly heartbeat: string
+  readonly control: (frame: Sse.ControlFrame) => string
+  readonly frame: (frame: Frame) => string
+}
+
+/** How long a browser waits before it reconnects, in milliseconds. */
+const retryMs = 1000
+
+const sse: Format = {
+  contentType: "text/event-stream",
+  preamble: Sse.preamble(retryMs),
+  heartbeat: Sse.heartbeat,
+  control: Sse.control,
+  frame: ({ json, seq }) => Sse.frame(seq, json)
+}
+
+const ndjson: Format = {
+  contentType: "application/x-ndjson",
+  preamble: "\n",
+  heartbeat: "\n",
+  control: (frame) => `${JSON.stringify(frame)}\n`,
+  frame: ({ json }) => `${json}\n`
+}
+
+const formatOf = (accept: string | undefined): Format => {
+  const types = (accept ?? "")
+    .toLowerCase()
+    .split(",")
+    .map((_) => _.split(";", 1)[0]?.trim())
+  const lines = types.indexOf(ndjson.contentType)
+  const events = types.indexOf(sse.contentType)
+  return lines !== -1 && (events === -1 || lines < events) ? ndjson : sse
+}
+
+const encoder = new TextEncoder()
+
+/** The bytes of a look at the log and where the reader stands then, or none at its end. */
+const written = (pull: Pull, cursor: number, format: Format): Option.Option<[Uint8Array, number]> => {
+  if (pull._tag === "end") return Option.none()
+  if (pull._tag === "idle") return Option.some([encoder.encode(format.heartbeat), cursor])
+  let text = ""
+  let last = cursor
+  for (const frame of pull.frames) {
+    text += format.frame(frame)
+    last = frame.seq
+  }
+  return Option.some([encoder.encode(text), last])
+}
+
+/** What comes behind the cursor, one piece of bytes a pull. A view that fails ends: its reader comes back by cursor. */
+const log = (view: View, after: number, format: Format, user: string): Stream.Stream<Uint8Array> =>
+  Stream.unfoldEffect(after, (cursor) =>
+    view.pull(cursor).pipe(
+      Effect.map((pull) => written(pull, cursor, format)),
+      Effect.catchAll((error) =>
+        Effect.as(
+          Effect.annotateLogs(Effect.logWarning("a view ended early", error._tag), "runId", view.runId),
+          Option.none()
+        )
+      ),
+      Effect.provideService(CurrentUser, user)
+    )
+  )
+
+/**
+ * What a streamed response shows. Without a view only the control frame is sent.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Shown {
+  readonly runId: string
+  readonly view?: View | undefined
+  readonly after?: number | undefined
+  readonly control?: Sse.ControlFrame | undefined
+}
+
+/**
+ * The response that shows a log in the format that the request accepts. The first bytes are there at once, because no
+ * header leaves before them.
+ *
+ * @since 0.1.0
+ * @category responses
+ */
+export const respond = (
+  shown: Shown
+): Effect.Effect<HttpServerResponse.HttpServerResponse, never, HttpServerRequest | Serving> =>
+  Effect.gen(function* () {
+    const { headers } = yield* HttpServerRequest
+    const { watched } = yield* Serving
+    const user = yield* CurrentUser
+    const { control, runId, view } = shown
+    const format = formatOf(headers.accept)
+    const first = encoder.encode(format.preamble + (control === undefined ? "" : format.control(control)))
+    const body = Stream.concat(
+      Stream.succeed(first),
+      view === undefined ? Stream.empty : log(view, shown.after ?? 0, format, user)
+    )
+    return HttpServerResponse.stream(watched(body), {
+      contentType: format.contentType,
+      headers: {
+        "cache-control": "no-cache, no-transform",
+        "x-accel-buffering": "no",
+        "x-run-id": runId,
+        location: `/runs/${runId}`
+      }
+    })
+  })
+
+/**
+ * The log as it stands, as lines: `header` first, then every envelope that is stored when the view is opened.
+ *
+ * @since 0.1.0
+ * @category responses
+ */
+export const trace = (view: View, header: unknown): Effect.Effect<HttpServerResponse.HttpServerResponse> =>
+  Effect.map(CurrentUser, (user) => {
+    const stored = Stream.unfoldEffect(0, (cursor) => {
+      if (cursor >= view.lastSeq) return Effect.succeed(Option.none<[Uint8Array, number]>())
+      return view.pull(cursor).pipe(
+        Effect.map((pull) => {
+          if (pull._tag !== "frames") return Option.none<[Uint8Array, number]>()
+          const frames = pull.frames.filter(({ seq }) => seq <= view.lastSeq)
+          const last = pull.frames.at(-1)?.seq ?? view.lastSeq
+          return Option.some<[Uint8Array, number]>([encoder.encode(frames.map(ndjson.frame).join("")), last])
+        }),
+        Effect.provideService(CurrentUser, user)
+      )
+    })
+    return HttpServerResponse.stream(
+      Stream.concat(Stream.succeed(encoder.encode(`${JSON.stringify(header)}\n`)), stored),
+      { contentType: ndjson.contentType, headers: { "cache-control": "no-store" } }
+    )
+  })
