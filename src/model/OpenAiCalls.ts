@@ -131,7 +131,7 @@ const begins = (fragment: Fragment, call: Call): boolean => {
   if (fragment.id !== "" && call.toolCallId !== "") {
     if (fragment.id === call.toolCallId) return false
     if (!named) return isComplete(call.text)
-    return fragment.name !== call.toolName || call.text === "" || isComplete(call.text)
+    return fragment.index === undefined || fragment.name !== call.toolName || call.text === "" || isComplete(call.text)
   }
   if (fragment.id === "" && fragment.index !== undefined) return false
   return named && (fragment.name !== call.toolName || isComplete(call.text))

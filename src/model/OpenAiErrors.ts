@@ -44,6 +44,12 @@ const kinds = {
     recoverable: false
   },
   badRequest: { code: "bad_request", text: "refused the request as invalid", retryable: false, recoverable: false },
+  noStream: {
+    code: "invalid_response",
+    text: "answered with no stream",
+    retryable: true,
+    recoverable: true
+  },
   redirect: {
     code: "invalid_response",
     text: "answered with a redirect, which is not followed",
@@ -97,7 +103,8 @@ const words: ReadonlyMap<string, Kind> = new Map<string, Kind>([
 ])
 
 const ofStatus = (status: number): Kind => {
-  if (status >= 300 && status < 400) return kinds.redirect
+  if (status < 300) return kinds.noStream
+  if (status < 400) return kinds.redirect
   switch (status) {
     case 401:
     case 403:
