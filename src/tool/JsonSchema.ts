@@ -1,0 +1,82 @@
+/**
+ * Checks input against a JSON Schema that came as data, from a configuration or another server.
+ *
+ * @since 0.1.0
+ */
+import { Ajv, type ErrorObject, type ValidateFunction } from "ajv"
+import { Ajv2020 } from "ajv/dist/2020.js"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { wellFormed } from "./Json.js"
+
+/**
+ * A tool's definition can not be used. `message` names the tool and what is wrong with it.
+ *
+ * @since 0.1.0
+ * @category errors
+ */
+export class ToolConfigError extends Schema.TaggedError<ToolConfigError>()("ToolConfigError", {
+  tool: Schema.String,
+  message: Schema.String
+}) {}
+
+// Formats are annotations, as the standard has it by default; unknown keywords are left to those who know them.
+const options = {
+  strict: false,
+  allErrors: true,
+  ownProperties: true,
+  validateFormats: false,
+  addUsedSchema: false,
+  logger: false
+} as const
+
+const problem = ({ instancePath, message, params }: ErrorObject): string => {
+  const path = instancePath.split("/").slice(1).join(".")
+  const extra = "additionalProperty" in params ? ` (${String(params.additionalProperty)})` : ""
+  const allowed = "allowedValues" in params ? `: ${JSON.stringify(params.allowedValues)}` : ""
+  return `${path === "" ? "" : `${path}: `}${message ?? "is not valid"}${extra}${allowed}`
+}
+
+const isRecord = (value: unknown): value is object =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+const isOldDraft = (schema: object): boolean => "$schema" in schema && /draft-0[67]/.test(String(schema.$schema))
+
+/**
+ * A `check` for tools, compiled once. Schemas are read as draft 2020-12, or as draft 7 where they say so. Input that is
+ * no object is always refused; input is never changed. A schema that can not be compiled, or refers to another
+ * document, is a `ToolConfigError`.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const compile = (
+  tool: string,
+  schema: unknown
+): Effect.Effect<(input: unknown) => Effect.Effect<unknown, string>, ToolConfigError> =>
+  Effect.gen(function* () {
+    if (!isRecord(schema)) {
+      return yield* new ToolConfigError({ tool, message: `The parameters of ${tool} are not a JSON Schema object.` })
+    }
+    const validate: ValidateFunction = yield* Effect.try({
+      try: () => (isOldDraft(schema) ? new Ajv(options) : new Ajv2020(options)).compile(schema),
+      catch: (error) =>
+        new ToolConfigError({
+          tool,
+          message: `The parameters of ${tool} are not a usable JSON Schema: ${error instanceof Error ? error.message : "invalid"}`
+        })
+    })
+    return (input) =>
+      Effect.suspend(() => {
+        if (!isRecord(input)) {
+          return Effect.fail(
+            `must be an object, and is ${input === null ? "null" : Array.isArray(input) ? "an array" : `a ${typeof input}`}`
+          )
+        }
+        if (validate(input) === true) {
+          return Effect.succeed(input)
+        }
+        const problems = (validate.errors ?? []).slice(0, 10).map(problem)
+        return Effect.fail(wellFormed(problems.join("; ")))
+      })
+  })
