@@ -1,0 +1,222 @@
+/** What the cases of the store's contract are made of. */
+import * as assert from "node:assert/strict"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import { type AgentEvent, noUsage } from "../../domain/AgentEvent.js"
+import * as Envelope from "../../domain/Envelope.js"
+import * as Ids from "../../domain/Ids.js"
+import type { RunInput } from "../../domain/RunInput.js"
+import {
+  type Append,
+  type AppendOutcome,
+  type CreateOutcome,
+  type CreateRun,
+  type RunRow,
+  RunStore,
+  type StoredEvent,
+  type StoreError
+} from "../../store/RunStore.js"
+
+/** A case: its store must be empty, and nobody else may use it meanwhile. */
+export interface StoreCase {
+  readonly name: string
+  readonly run: Effect.Effect<void, unknown, RunStore>
+}
+
+/** A case from a generator. What an assertion throws becomes its failure. */
+export const define = (name: string, body: Effect.Effect<void, unknown, RunStore>): StoreCase => ({
+  name,
+  run: Effect.catchAllDefect(body, Effect.fail)
+})
+
+export { assert }
+
+export const encoded = (event: AgentEvent, createdAt: number): Omit<StoredEvent, "seq"> => ({
+  type: event.type,
+  json: Envelope.encodeEvent(event),
+  createdAt
+})
+
+export const text = (delta: string, createdAt = 1): Omit<StoredEvent, "seq"> =>
+  encoded({ type: "text-delta", id: "t", delta }, createdAt)
+
+export const texts = (count: number, createdAt = 1): ReadonlyArray<Omit<StoredEvent, "seq">> =>
+  Array.from({ length: count }, (_, index) => text(String(index), createdAt))
+
+const ids = Effect.provide(Ids.IdGenerator, Ids.layer)
+
+export const newRunId = Effect.flatMap(ids, (_) => _.run)
+export const newMessageId = Effect.flatMap(ids, (_) => _.message)
+export const newConversationId = Effect.flatMap(ids, (_) => _.conversation)
+
+export const inputOf = (userMessage: string): RunInput => ({
+  userMessage,
+  prefix: { messages: [], runs: [] },
+  instructions: "Be brief.",
+  tools: [{ name: "lookup", description: "Looks a word up", kind: "readonly", parameters: { type: "object" } }],
+  limits: { maxIterations: 8, maxTokens: null, maxCostUsd: null, runTimeoutMs: 900_000 },
+  enableThinking: false,
+  currentDocument: null
+})
+
+/** What a case says about a new run; the rest is made up. A conversation that is named must exist. */
+export interface NewRun extends Partial<Omit<CreateRun, "input" | "events">> {
+  readonly message?: string
+}
+
+/** The request for a new run. */
+export const request = ({ message = "hello", ...options }: NewRun = {}): Effect.Effect<CreateRun> =>
+  Effect.gen(function* () {
+    const runId = options.runId ?? (yield* newRunId)
+    const conversationId = options.conversationId ?? (yield* newConversationId)
+    const userMessageId = options.userMessageId ?? (yield* newMessageId)
+    const assistantMessageId = options.assistantMessageId ?? (yield* newMessageId)
+    const start: AgentEvent = {
+      type: "run-start",
+      runId,
+      seq: 1,
+      conversationId,
+      userMessageId,
+      assistantMessageId,
+      model: "demo",
+      mode: "chat"
+    }
+    return {
+      userId: "alice",
+      existing: options.conversationId !== undefined,
+      title: "A title",
+      model: "demo",
+      mode: "chat",
+      brought: [],
+      rejectIfBusy: false,
+      maxQueued: 1000,
+      ...options,
+      runId,
+      conversationId,
+      userMessageId,
+      assistantMessageId,
+      input: inputOf(message),
+      events: [encoded(start, 1), encoded({ type: "run-status", status: "queued" }, 1)]
+    }
+  })
+
+/** Tries to create a run. */
+export const tryCreate = (options?: NewRun): Effect.Effect<CreateOutcome, StoreError, RunStore> =>
+  Effect.flatMap(RunStore, (store) => Effect.flatMap(request(options), store.create))
+
+/** Creates a run that must be accepted. */
+export const create = (options?: NewRun): Effect.Effect<RunRow, StoreError, RunStore> =>
+  Effect.map(tryCreate(options), (outcome) => {
+    if (outcome._tag !== "Created") assert.fail(`The run was not created: ${outcome._tag}`)
+    return outcome.row
+  })
+
+export const started = {
+  type: "run-status" as const,
+  json: Envelope.encodeEvent({ type: "run-status", status: "running" })
+}
+
+/** Who claims, when a case does not say otherwise. */
+export interface Claiming {
+  readonly owner?: string
+  readonly ttlMs?: number
+  readonly maxConcurrent?: number
+  readonly maxPerUser?: number | null
+}
+
+/** Claims the next queued run, if there is one. */
+export const tryClaim = (options: Claiming = {}): Effect.Effect<Option.Option<RunRow>, StoreError, RunStore> =>
+  Effect.flatMap(RunStore, (store) =>
+    store.claimQueued({ owner: "p1", ttlMs: 60_000, maxConcurrent: 100, maxPerUser: null, started, ...options })
+  )
+
+/** Claims the next queued run, which must be there. */
+export const claim = (options?: Claiming): Effect.Effect<RunRow, StoreError, RunStore> =>
+  Effect.map(tryClaim(options), (row) => Option.getOrElse(row, () => assert.fail("No queued run could be claimed")))
+
+/** Creates a run and claims it; nothing else may be queued. */
+export const begin = (options?: NewRun, claiming?: Claiming): Effect.Effect<RunRow, StoreError, RunStore> =>
+  Effect.zipRight(create(options), claim(claiming))
+
+/** Appends to one run. */
+export const append = (one: Append): Effect.Effect<AppendOutcome, StoreError, RunStore> =>
+  Effect.flatMap(RunStore, (store) =>
+    Effect.map(store.append([one]), (outcomes) => outcomes[0] ?? assert.fail("The append has no outcome"))
+  )
+
+/** The row of a run, as it stands now. */
+export const rowOf = (key: number): Effect.Effect<RunRow, StoreError, RunStore> =>
+  Effect.flatMap(RunStore, (store) =>
+    Effect.map(store.row(key), (row) => Option.getOrElse(row, () => assert.fail("The run is not there")))
+  )
+
+/** The seqs of a run's log. */
+export const seqsOf = (key: number): Effect.Effect<ReadonlyArray<number>, StoreError, RunStore> =>
+  Effect.flatMap(RunStore, (store) =>
+    Effect.map(store.events({ key, after: 0, limit: 10_000 }), (events) => events.map(({ seq }) => seq))
+  )
+
+export const upTo = (n: number): ReadonlyArray<number> => Array.from({ length: n }, (_, index) => index + 1)
+
+/** How a run ends. */
+export const ending = {
+  completed: (assistantText = "done"): Pick<Append, "events" | "set"> => ({
+    events: [
+      encoded(
+        {
+          type: "finish",
+          finishReason: "stop",
+          model: "demo",
+          usage: noUsage,
+          timing: { queuedMs: 0, timeToFirstTokenMs: 0, durationMs: 0 }
+        },
+        2
+      )
+    ],
+    set: { status: "completed", assistantText }
+  }),
+  cancelled: (): Pick<Append, "events" | "set"> => ({
+    events: [encoded({ type: "cancelled", by: "user", usage: noUsage }, 2)],
+    set: { status: "cancelled", assistantText: "" }
+  }),
+  failed: (recoverable: boolean): Pick<Append, "events" | "set"> => ({
+    events: [encoded({ type: "error", code: "broken", message: "It broke.", recoverable, usage: noUsage }, 2)],
+    set: {
+      status: "failed",
+      recoverable,
+      error: { code: "broken", message: "It broke." },
+      assistantText: "half"
+    }
+  })
+}
+
+/** Ends a run, which must be allowed. */
+export const end = (
+  row: RunRow,
+  how: Pick<Append, "events" | "set"> = ending.completed()
+): Effect.Effect<void, StoreError, RunStore> =>
+  Effect.map(append({ key: row.key, ...how }), (outcome) => assert.equal(outcome._tag, "Appended"))
+
+/** Waits for a person. */
+export const park = (
+  row: RunRow,
+  nextExpiry: number | null = null
+): Effect.Effect<AppendOutcome, StoreError, RunStore> =>
+  append({
+    key: row.key,
+    epoch: row.epoch,
+    events: [encoded({ type: "run-status", status: "waiting_approval" }, 2)],
+    set: { status: "waiting_approval", lease: null, nextExpiry }
+  })
+
+/** Back into the queue after a decision. */
+export const requeue = (row: RunRow): Effect.Effect<AppendOutcome, StoreError, RunStore> =>
+  append({
+    key: row.key,
+    events: [encoded({ type: "run-status", status: "queued", reason: "approval" }, 3)],
+    set: { status: "queued", nextExpiry: null }
+  })
+
+/** The ids of runs. */
+export const idsOf = (rows: Iterable<{ readonly runId: string }>): ReadonlyArray<string> =>
+  Array.from(rows, ({ runId }) => runId)
