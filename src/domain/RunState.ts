@@ -155,7 +155,7 @@ export const empty = (runId: string): RunState => ({
  * @since 0.1.0
  * @category folding
  */
-export const reduce = (state: RunState, envelope: Envelope): RunState =>
+export const reduce = (state: RunState, envelope: Pick<Envelope, "seq" | "event" | "createdAt">): RunState =>
   envelope.seq <= state.seq ? state : apply(state, envelope.event, envelope.seq, envelope.createdAt)
 
 /**

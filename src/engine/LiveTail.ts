@@ -2,7 +2,7 @@
  * The newest events of the runs that this process executes, encoded once for all viewers, and the bell that wakes who
  * waits for more. Only a cache: whoever asks for more than it holds reads the store.
  *
- * A viewer looks, and registers when there is nothing, in one synchronous step; so nothing can fall between.
+ * A viewer registers before it looks, so nothing can fall between.
  *
  * @since 0.1.0
  */
@@ -54,6 +54,8 @@ class Tail {
  */
 export class LiveTails {
   private readonly tails = new Map<number, Tail>()
+  /** How often `tick` has rung. */
+  ticks = 0
 
   private tail(key: number): Tail {
     let tail = this.tails.get(key)
@@ -122,23 +124,44 @@ export class LiveTails {
     return count
   }
 
+  /** Rings for everybody, whether or not there is something new: the pulse of heartbeats. */
+  tick(): void {
+    this.ticks++
+    this.wakeAll()
+  }
+
   /**
-   * Waits for the next bell of a run, unless `ready` says that there is something already. `ready` and the registration
-   * are one step.
+   * Looks with `look`, and waits for the next bell of the run when it finds nothing. The listener is registered before
+   * it looks, so nothing can fall between. The answer is what was found, or `undefined` after a bell.
    */
-  wait(key: number, ready: () => boolean): Effect.Effect<void> {
-    return Effect.async<void>((resume) => {
-      if (ready()) {
-        resume(Effect.void)
-        return undefined
-      }
-      const tail = this.tail(key)
-      const waiter = () => resume(Effect.void)
-      tail.waiters.add(waiter)
-      return Effect.sync(() => {
-        tail.waiters.delete(waiter)
-        if (tail.waiters.size === 0 && tail.last === undefined) this.tails.delete(key)
-      })
-    })
+  listen<A, E>(key: number, look: Effect.Effect<A | undefined, E>): Effect.Effect<A | undefined, E> {
+    return Effect.acquireUseRelease(
+      Effect.sync(() => {
+        const tail = this.tail(key)
+        const bell = { rung: false, ring: (): void => undefined, listener: (): void => undefined, tail }
+        bell.listener = () => {
+          bell.rung = true
+          bell.ring()
+        }
+        tail.waiters.add(bell.listener)
+        return bell
+      }),
+      (bell) =>
+        Effect.flatMap(look, (found) =>
+          found !== undefined
+            ? Effect.succeed<A | undefined>(found)
+            : Effect.async<A | undefined>((resume) => {
+                if (bell.rung) resume(Effect.succeed(undefined))
+                else bell.ring = () => resume(Effect.succeed(undefined))
+              })
+        ),
+      (bell) =>
+        Effect.sync(() => {
+          bell.tail.waiters.delete(bell.listener)
+          if (bell.tail.waiters.size === 0 && bell.tail.last === undefined && this.tails.get(key) === bell.tail) {
+            this.tails.delete(key)
+          }
+        })
+    )
   }
 }

@@ -5,7 +5,7 @@
  * @since 0.1.0
  */
 import type { AgentEvent, CheckpointKind } from "../domain/AgentEvent.js"
-import { type Envelope, encodeEvent } from "../domain/Envelope.js"
+import { encodeEvent } from "../domain/Envelope.js"
 import * as Fold from "../domain/RunState.js"
 import type { StoredEvent } from "../store/RunStore.js"
 
@@ -98,7 +98,7 @@ export const number = (
     const seq = current.seq + 1
     const numbered = event.type === "checkpoint" ? { ...event, seq } : event
     out.push({ seq, type: event.type, json: encodeEvent(numbered), createdAt: now })
-    current = Fold.reduce(current, { runId: state.runId, seq, event: numbered, createdAt: now } as Envelope)
+    current = Fold.reduce(current, { seq, event: numbered, createdAt: now })
   }
   const checkpoint = (checkpointKind: CheckpointKind): void =>
     add({ type: "checkpoint", runId: state.runId, seq: 0, checkpointKind })

@@ -131,6 +131,25 @@ export interface View {
 }
 
 /**
+ * A run as lists show it.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export type RunSummary = Omit<
+  Snapshot,
+  | "text"
+  | "reasoning"
+  | "parts"
+  | "toolCalls"
+  | "pendingApprovals"
+  | "turnOpen"
+  | "timing"
+  | "finishReason"
+  | "cancelled"
+>
+
+/**
  * The running system.
  *
  * @since 0.1.0
@@ -187,7 +206,11 @@ export class RunEngine extends Context.Tag("runlet/RunEngine")<
     /** A new run for the same user message, which must be the last of its conversation. */
     readonly regenerate: (
       runId: string,
-      options?: { readonly modelId?: string | undefined; readonly idempotencyKey?: string | undefined }
+      options?: {
+        readonly modelId?: string | undefined
+        readonly idempotencyKey?: string | undefined
+        readonly trace?: string | undefined
+      }
     ) => Effect.Effect<Accepted, NotFound | Conflict | Unprocessable | LimitReached | Unavailable>
 
     /** Continues a recoverably failed run. The ids are checked when given. */
@@ -206,10 +229,7 @@ export class RunEngine extends Context.Tag("runlet/RunEngine")<
       readonly status?: RunStatus | undefined
       readonly limit?: number | undefined
       readonly cursor?: string | undefined
-    }) => Effect.Effect<
-      Page<Omit<Snapshot, "text" | "reasoning" | "parts" | "toolCalls" | "pendingApprovals" | "turnOpen">>,
-      Unavailable
-    >
+    }) => Effect.Effect<Page<RunSummary>, Unavailable>
 
     readonly checkpoints: (
       runId: string

@@ -1,0 +1,185 @@
+/**
+ * The engine: the layer that makes a `RunEngine` out of a store, an agent and a resume policy.
+ *
+ * @since 0.1.0
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import { Agent } from "../agent/Agent.js"
+import * as Closing from "../agent/Closing.js"
+import { IdGenerator } from "../domain/Ids.js"
+import { CurrentUser } from "../domain/Owner.js"
+import { Conflict } from "../domain/RunError.js"
+import * as RunStatus from "../domain/RunStatus.js"
+import { ResumePolicy } from "../resume/ResumePolicy.js"
+import { RunStore } from "../store/RunStore.js"
+import * as Deciding from "./Deciding.js"
+import type { Environment } from "./Environment.js"
+import { LiveTails } from "./LiveTail.js"
+import { Process } from "./Process.js"
+import * as Reading from "./Reading.js"
+import { available, noConversation, noRun } from "./Refusals.js"
+import { ResultCache } from "./ResultCache.js"
+import * as Resuming from "./Resuming.js"
+import { RunEngine } from "./RunEngine.js"
+import * as Starting from "./Starting.js"
+import * as Supervisor from "./Supervisor.js"
+import * as Viewing from "./Viewing.js"
+
+/**
+ * - `commitWindowMs`: how long a first event waits for others to share its transaction (default 5)
+ * - `pollMs`: how often the queue and expiries are looked at without being told (default 1000)
+ * - `retention`: how long events and runs are kept after the end
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface EngineOptions {
+  readonly commitWindowMs?: number | undefined
+  readonly pollMs?: number | undefined
+  readonly retention?: { readonly eventsMs: number; readonly runsMs: number } | undefined
+}
+
+const day = 86_400_000
+
+const make = (
+  options: EngineOptions
+): Effect.Effect<RunEngine["Type"], never, Agent | IdGenerator | Process | ResumePolicy | RunStore | Scope.Scope> =>
+  Effect.gen(function* () {
+    const store = yield* RunStore
+    const env: Environment = {
+      store,
+      agent: yield* Agent,
+      policy: yield* ResumePolicy,
+      ids: yield* IdGenerator,
+      process: yield* Process,
+      tails: new LiveTails(),
+      cache: new ResultCache(),
+      // A store that can not tell the time can not store anything either; that is found out soon enough.
+      now: Effect.catchAll(store.now, () => Clock.currentTimeMillis),
+      retention: options.retention ?? { eventsMs: day, runsMs: 30 * day }
+    }
+    const supervisor = yield* Supervisor.make(env, {
+      windowMs: options.commitWindowMs ?? 5,
+      pollMs: options.pollMs ?? 1000
+    })
+
+    const start: RunEngine["Type"]["start"] = (request) => available(Starting.start(env, supervisor, request))
+
+    const cancel: RunEngine["Type"]["cancel"] = (runId, how) =>
+      available(
+        Effect.gen(function* () {
+          const row = yield* Reading.owned(env, runId)
+          const { state } = yield* supervisor.end(row, (current) => Closing.cancellation(current, "user", how?.reason))
+          return { runId, status: state.status, lastSeq: state.seq }
+        })
+      )
+
+    /** Nobody wants the rest of this run; one that has ended, for now or for good, is left as it is. */
+    const abandon = (runId: string) =>
+      Effect.flatMap(Reading.owned(env, runId), (row) =>
+        supervisor.end(row, (state) =>
+          RunStatus.isEnded(state.status) ? undefined : Closing.cancellation(state, "user")
+        )
+      )
+
+    return RunEngine.of({
+      start,
+      stream: (request) =>
+        Stream.unwrapScoped(
+          Effect.gen(function* () {
+            const user = yield* CurrentUser
+            const run = yield* Effect.acquireRelease(start(request), (accepted) =>
+              Effect.ignore(Effect.provideService(abandon(accepted.runId), CurrentUser, user))
+            )
+            return Viewing.events(env, run.runId, 0)
+          })
+        ),
+      events: (runId, from) => Viewing.events(env, runId, from?.after ?? 0),
+      view: (runId, after) => Viewing.view(env, runId, after),
+      snapshot: (runId) => available(Reading.snapshot(env, supervisor, runId)),
+      cancel,
+      decide: (runId, approvalId, request) => available(Deciding.decide(env, supervisor, runId, approvalId, request)),
+      regenerate: (runId, how) => available(Starting.regenerate(env, supervisor, runId, how ?? {})),
+      resume: (runId, how) => available(Resuming.resume(env, supervisor, runId, how ?? {})),
+      list: (query) => available(Reading.list(env, query)),
+      checkpoints: (runId) => available(Reading.checkpoints(env, runId)),
+      checkpoint: (runId, seq) => available(Reading.checkpoint(env, runId, seq)),
+      remove: (runId) =>
+        available(
+          Effect.gen(function* () {
+            const outcome = yield* store.remove({ runId, userId: yield* CurrentUser })
+            if (outcome === "unknown") return yield* noRun
+            if (outcome === "active") {
+              return yield* new Conflict({ message: "The run has not ended. Cancel it first.", runId })
+            }
+          })
+        ),
+      conversations: (query) =>
+        available(
+          Effect.flatMap(CurrentUser, (userId) =>
+            store.conversations({
+              userId,
+              limit: query.limit ?? 50,
+              ...(query.cursor !== undefined && { cursor: query.cursor })
+            })
+          )
+        ),
+      conversation: (conversationId) =>
+        available(
+          Effect.gen(function* () {
+            const found = yield* store.conversation({ conversationId, userId: yield* CurrentUser })
+            if (found._tag === "None") return yield* noConversation
+            const messages = yield* Effect.forEach(found.value.messages, (message) => {
+              if (message.role === "user" || message.runId === undefined || message.content !== "") {
+                return Effect.succeed(message)
+              }
+              return Effect.match(Reading.snapshot(env, supervisor, message.runId), {
+                onFailure: () => message,
+                onSuccess: ({ text }) => ({ ...message, content: text })
+              })
+            })
+            return { conversation: found.value.conversation, messages }
+          })
+        ),
+      renameConversation: (conversationId, title) =>
+        available(
+          Effect.gen(function* () {
+            const done = yield* store.renameConversation({ conversationId, userId: yield* CurrentUser, title })
+            if (!done) return yield* noConversation
+          })
+        ),
+      removeConversation: (conversationId) =>
+        available(
+          Effect.gen(function* () {
+            const outcome = yield* store.removeConversation({ conversationId, userId: yield* CurrentUser })
+            if (outcome === "unknown") return yield* noConversation
+            if (outcome === "active") {
+              return yield* new Conflict({ message: "A run of this conversation has not ended. Cancel it first." })
+            }
+          })
+        ),
+      ready: Effect.map(store.ready, (up) => up && !supervisor.draining()),
+      drain: supervisor.drain
+    })
+  })
+
+/**
+ * @since 0.1.0
+ * @category layers
+ */
+export const layerWith = (
+  options: EngineOptions
+): Layer.Layer<RunEngine, never, Agent | IdGenerator | Process | ResumePolicy | RunStore> =>
+  Layer.scoped(RunEngine, make(options))
+
+/**
+ * @since 0.1.0
+ * @category layers
+ */
+export const layer: Layer.Layer<RunEngine, never, Agent | IdGenerator | Process | ResumePolicy | RunStore> = layerWith(
+  {}
+)

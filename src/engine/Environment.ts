@@ -1,0 +1,32 @@
+/**
+ * What the parts of the engine share.
+ *
+ * @since 0.1.0
+ */
+import type * as Effect from "effect/Effect"
+import type { AgentDefinition } from "../agent/Agent.js"
+import type { IdGenerator } from "../domain/Ids.js"
+import type { ResumePolicy } from "../resume/ResumePolicy.js"
+import type { RunStore } from "../store/RunStore.js"
+import type { LiveTails } from "./LiveTail.js"
+import type { Process } from "./Process.js"
+import type { ResultCache } from "./ResultCache.js"
+
+/**
+ * `now` is the store's clock, by which leases and approvals run out; `retention` is how long events and runs are kept
+ * after the end, in milliseconds.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Environment {
+  readonly store: RunStore["Type"]
+  readonly agent: AgentDefinition
+  readonly policy: ResumePolicy["Type"]
+  readonly ids: IdGenerator["Type"]
+  readonly process: Process["Type"]
+  readonly tails: LiveTails
+  readonly cache: ResultCache
+  readonly now: Effect.Effect<number>
+  readonly retention: { readonly eventsMs: number; readonly runsMs: number }
+}

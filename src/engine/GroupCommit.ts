@@ -1,0 +1,141 @@
+/**
+ * The one fiber that appends: it takes what all writers have, stores it in one transaction, and only then lets them
+ * show it.
+ *
+ * @since 0.1.0
+ */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schedule from "effect/Schedule"
+import type * as Scope from "effect/Scope"
+import { splice } from "../domain/Envelope.js"
+import * as Fold from "../domain/RunState.js"
+import type { Append, AppendOutcome, RunStore, StoreError } from "../store/RunStore.js"
+import type { Frame } from "./RunEngine.js"
+import type { RunWriter } from "./RunWriter.js"
+
+/**
+ * @since 0.1.0
+ * @category models
+ */
+export interface GroupCommit {
+  /** A writer has something to store. */
+  readonly notify: (writer: RunWriter) => void
+}
+
+/** Events of one transaction: beyond it the commit itself would hold up the event loop. */
+const maxEvents = 5000
+const pageSize = 500
+
+/**
+ * Starts the committing fiber in the scope. `windowMs` is how long a first event waits for company; 0 commits in the
+ * next turn of the event loop. A store that does not answer is asked again for `patienceMs`, then the writers of that
+ * batch are closed and their runs left to recovery.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const make = (
+  store: RunStore["Type"],
+  options: { readonly windowMs: number; readonly patienceMs: number }
+): Effect.Effect<GroupCommit, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const dirty = new Set<RunWriter>()
+    const latch = yield* Effect.makeLatch(false)
+    const notify = (writer: RunWriter): void => {
+      dirty.add(writer)
+      latch.unsafeOpen()
+    }
+    const pause = options.windowMs > 0 ? Effect.sleep(Duration.millis(options.windowMs)) : Effect.yieldNow()
+
+    const patiently = <A>(effect: Effect.Effect<A, StoreError>): Effect.Effect<A, StoreError> =>
+      Effect.retry(effect, {
+        while: (error) => error.reason === "unavailable",
+        schedule: Schedule.exponential(Duration.millis(20)).pipe(
+          Schedule.union(Schedule.spaced(Duration.seconds(1))),
+          Schedule.upTo(Duration.millis(options.patienceMs))
+        )
+      })
+
+    const absorb = (writer: RunWriter): Effect.Effect<void, StoreError> =>
+      Effect.gen(function* () {
+        let state = writer.state
+        const frames: Array<Frame> = []
+        while (true) {
+          const page = yield* store.envelopes({
+            key: writer.key,
+            runId: writer.runId,
+            after: state.seq,
+            limit: pageSize
+          })
+          const raw = yield* store.events({ key: writer.key, after: state.seq, limit: page.length })
+          for (const { createdAt, json, seq, type } of raw) {
+            const terminal = type === "finish" || type === "cancelled" || type === "error"
+            frames.push({ seq, json: splice(writer.runId, seq, json, createdAt), terminal })
+          }
+          state = Fold.reduceAll(state, page)
+          if (page.length < pageSize) break
+        }
+        writer.absorb(state, frames)
+      })
+
+    const append = (batch: ReadonlyArray<Append>): Effect.Effect<ReadonlyArray<Option.Option<AppendOutcome>>> =>
+      patiently(store.append(batch)).pipe(
+        Effect.map((outcomes) => outcomes.map(Option.some)),
+        Effect.catchAll(() =>
+          // One run whose pages are damaged must not stop the others.
+          batch.length === 1
+            ? Effect.succeed([Option.none()])
+            : Effect.forEach(batch, (one) =>
+                patiently(store.append([one])).pipe(
+                  Effect.map((outcomes) => Option.fromNullable(outcomes[0])),
+                  Effect.catchAll(() => Effect.succeed(Option.none<AppendOutcome>()))
+                )
+              )
+        )
+      )
+
+    const round = Effect.gen(function* () {
+      const now = yield* Clock.currentTimeMillis
+      const writers: Array<RunWriter> = []
+      const batch: Array<Append> = []
+      let events = 0
+      for (const writer of dirty) {
+        if (events >= maxEvents) break
+        dirty.delete(writer)
+        if (writer.isClosed) continue
+        if (writer.stale) {
+          const absorbed = yield* Effect.either(patiently(absorb(writer)))
+          if (absorbed._tag === "Left") {
+            writer.close("The store does not answer.")
+            continue
+          }
+        }
+        const prepared = writer.prepare(now)
+        if (prepared === undefined) continue
+        writers.push(writer)
+        batch.push(prepared)
+        events += prepared.events.length
+      }
+      if (batch.length > 0) {
+        const outcomes = yield* append(batch)
+        for (let i = 0; i < writers.length; i++) {
+          const writer = writers[i]
+          const outcome = outcomes[i]
+          if (writer === undefined) continue
+          if (outcome === undefined || Option.isNone(outcome)) writer.close("The store does not answer.")
+          else writer.settle(outcome.value)
+          if (writer.hasWork) dirty.add(writer)
+        }
+      }
+      if (dirty.size === 0) latch.unsafeClose()
+    })
+
+    yield* Effect.zipRight(latch.await, Effect.zipRight(pause, Effect.uninterruptible(round))).pipe(
+      Effect.forever,
+      Effect.forkScoped
+    )
+    return { notify }
+  })

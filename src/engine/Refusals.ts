@@ -1,0 +1,55 @@
+/**
+ * From what the store says to what a caller can act on.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import { NotFound, Unavailable } from "../domain/RunError.js"
+import type { StoreError } from "../store/RunStore.js"
+
+/**
+ * @since 0.1.0
+ * @category errors
+ */
+export const noRun = new NotFound({ message: "There is no such run, or it is not yours. Check the id." })
+
+/**
+ * @since 0.1.0
+ * @category errors
+ */
+export const noConversation = new NotFound({
+  message: "There is no such conversation, or it is not yours. Leave conversationId out to begin a new one."
+})
+
+/**
+ * The store's troubles are logged, and told to the caller without their cause.
+ *
+ * @since 0.1.0
+ * @category errors
+ */
+export const available = <A, E, R>(
+  effect: Effect.Effect<A, E | StoreError, R>
+): Effect.Effect<A, Exclude<E, StoreError> | Unavailable, R> =>
+  Effect.catchAll(
+    effect,
+    (error): Effect.Effect<never, Exclude<E, StoreError> | Unavailable> =>
+      isStoreError(error)
+        ? Effect.logError("The store did not answer").pipe(
+            Effect.annotateLogs({ method: error.method, reason: error.reason, cause: error.cause }),
+            Effect.zipRight(
+              Effect.fail(
+                new Unavailable({
+                  message:
+                    error.reason === "corrupt"
+                      ? "What is stored of this can not be read."
+                      : "The server's storage does not answer. Try again in a moment.",
+                  retryAfterMs: 1000
+                })
+              )
+            )
+          )
+        : Effect.fail(error as Exclude<E, StoreError>)
+  )
+
+const isStoreError = (error: unknown): error is StoreError =>
+  typeof error === "object" && error !== null && "_tag" in error && error._tag === "StoreError"

@@ -1,0 +1,112 @@
+/**
+ * Reading a run back: its state from turn rows and the events behind them, and changing a run that no fiber of this
+ * process executes.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Fold from "../domain/RunState.js"
+import * as RunStatus from "../domain/RunStatus.js"
+import type { RunRow, RunStore, StoreError, TurnRow } from "../store/RunStore.js"
+import * as Numbering from "./Numbering.js"
+import { appendOf, type Decided, type Decision } from "./RunWriter.js"
+
+const pageSize = 1000
+
+/**
+ * The state of a run, up to `upTo` (a seq, default: the end of its log).
+ *
+ * @since 0.1.0
+ * @category reading
+ */
+export const load = (
+  store: RunStore["Type"],
+  run: { readonly key: number; readonly runId: string },
+  upTo: number = Number.MAX_SAFE_INTEGER
+): Effect.Effect<Fold.RunState, StoreError> =>
+  Effect.gen(function* () {
+    const turns = yield* store.turns({ key: run.key, upTo })
+    let state = fromTurns(run.runId, turns)
+    while (true) {
+      const page = yield* store.envelopes({ key: run.key, runId: run.runId, after: state.seq, limit: pageSize })
+      for (const envelope of page) {
+        if (envelope.seq > upTo) return state
+        state = Fold.reduce(state, envelope)
+      }
+      if (page.length < pageSize) return state
+    }
+  })
+
+/**
+ * The state that closed turns come to, right behind the last one.
+ *
+ * @since 0.1.0
+ * @category reading
+ */
+export const fromTurns = (runId: string, turns: ReadonlyArray<TurnRow>): Fold.RunState => {
+  const last = turns.at(-1)
+  return last === undefined ? Fold.empty(runId) : { ...last.header, closed: turns.map((row) => row.turn) }
+}
+
+/** How often a decision is made anew on a log that keeps growing before its owner is fenced off. */
+const optimisticTries = 3
+
+/**
+ * Writes what `decide` makes of the state of a run that this process does not execute. With `raiseEpoch` the run is taken
+ * from whoever executes it.
+ *
+ * @since 0.1.0
+ * @category writing
+ */
+export const transact = (
+  store: RunStore["Type"],
+  run: { readonly key: number; readonly runId: string },
+  options: {
+    readonly now: Effect.Effect<number>
+    readonly checkpointEvery: number
+    readonly owner: string
+    readonly ttlMs: number
+    readonly onlyIfLatest?: boolean | undefined
+    /** Takes the run for this process together with the events. */
+    readonly acquire?: boolean | undefined
+  },
+  decide: (state: Fold.RunState) => Decision | undefined
+): Effect.Effect<Decided & { readonly row: RunRow | undefined }, StoreError> =>
+  Effect.gen(function* () {
+    const lease = { owner: options.owner, ttlMs: options.ttlMs }
+    for (let attempt = 0; ; attempt++) {
+      const row = Option.getOrUndefined(yield* store.row(run.key))
+      const state = yield* load(store, run)
+      const decision = row === undefined ? undefined : decide(state)
+      if (row === undefined || decision === undefined) return { written: false, state, row }
+      const now = yield* options.now
+      const numbered = Numbering.number(state, decision.events, now, 0, options.checkpointEvery)
+      const { set, ...append } = appendOf(numbered)
+      const ended = RunStatus.isEnded(numbered.state.status)
+      const [outcome] = yield* store.append([
+        {
+          key: run.key,
+          expectedSeq: state.seq,
+          ...append,
+          ...(decision.raiseEpoch === true && { raiseEpoch: true }),
+          ...(options.onlyIfLatest === true && { onlyIfLatest: true }),
+          set: {
+            ...set,
+            ...(options.acquire === true ? { lease } : ended || decision.giveUp === true ? { lease: null } : {})
+          }
+        }
+      ])
+      if (outcome?._tag === "Appended") {
+        return { written: true, state: numbered.state, row: { ...row, epoch: outcome.epoch, lastSeq: outcome.lastSeq } }
+      }
+      if (outcome?._tag === "Moved" && options.onlyIfLatest === true && outcome.lastSeq === state.seq) {
+        return { written: false, state, row }
+      }
+      if (attempt >= optimisticTries && decision.raiseEpoch === true) {
+        // Its owner is faster than we are: fence it first, then the log stands still.
+        yield* store.append([{ key: run.key, raiseEpoch: true, events: [], set: { status: row.status, lease } }])
+      }
+      if (attempt > 50) return { written: false, state, row }
+    }
+  })

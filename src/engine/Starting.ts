@@ -1,0 +1,337 @@
+/**
+ * Accepting new runs: from a request to a row, an input record and the first events.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Closing from "../agent/Closing.js"
+import { OpenDocuments } from "../agent/Documents.js"
+import * as ToolCatalog from "../agent/ToolCatalog.js"
+import type { AgentEvent } from "../domain/AgentEvent.js"
+import { CurrentUser } from "../domain/Owner.js"
+import { Conflict, LimitReached, type NotFound, Unavailable, Unprocessable } from "../domain/RunError.js"
+import type { CurrentDocument, RunInput, RunLimits, TextMessage } from "../domain/RunInput.js"
+import * as Fold from "../domain/RunState.js"
+import * as RunStatus from "../domain/RunStatus.js"
+import type { CreateOutcome, CreateRun, RunRow, StoreError } from "../store/RunStore.js"
+import * as Json from "../tool/Json.js"
+import type { Environment } from "./Environment.js"
+import * as Numbering from "./Numbering.js"
+import { noConversation, noRun } from "./Refusals.js"
+import type { Accepted, StartRequest } from "./RunEngine.js"
+import type { Supervisor } from "./Supervisor.js"
+
+type Refusal = NotFound | Conflict | Unprocessable | LimitReached | Unavailable
+
+const accepted = (row: RunRow, created: boolean): Accepted => ({
+  runId: row.runId,
+  conversationId: row.conversationId,
+  userMessageId: row.userMessageId,
+  assistantMessageId: row.assistantMessageId,
+  status: row.status,
+  created
+})
+
+const draining = new Unavailable({ message: "The server is shutting down. Try again in a moment.", retryAfterMs: 2000 })
+
+/** The messages with unpaired surrogates replaced, of which the last must be the user's. */
+const readMessages = (request: StartRequest): Effect.Effect<ReadonlyArray<TextMessage>, Unprocessable> => {
+  const messages: ReadonlyArray<TextMessage> =
+    request.messages ?? (request.message === undefined ? [] : [{ role: "user", content: request.message }])
+  const last = messages.at(-1)
+  if (last === undefined || last.role !== "user" || last.content.trim() === "") {
+    return Effect.fail(
+      new Unprocessable({
+        message: "The last message must be a user's, with some text. Send `message`, or `messages` that end with one.",
+        path: request.messages === undefined ? "message" : "messages"
+      })
+    )
+  }
+  return Effect.succeed(messages.map(({ content, role }) => ({ role, content: Json.wellFormed(content) })))
+}
+
+/** A request may ask for less than is configured, never for more. */
+const bounded = (configured: RunLimits, wanted: Partial<RunLimits> | undefined): RunLimits => {
+  const least = (a: number | null, b: number | null | undefined): number | null =>
+    a === null ? (b ?? null) : b === null || b === undefined ? a : Math.min(a, b)
+  return {
+    maxIterations: Math.min(configured.maxIterations, wanted?.maxIterations ?? configured.maxIterations),
+    maxTokens: least(configured.maxTokens, wanted?.maxTokens),
+    maxCostUsd: least(configured.maxCostUsd, wanted?.maxCostUsd),
+    runTimeoutMs: Math.min(configured.runTimeoutMs, wanted?.runTimeoutMs ?? configured.runTimeoutMs)
+  }
+}
+
+const title = (message: string): string => {
+  const line = message.trim().replace(/\s+/g, " ")
+  return line.length <= 80 ? line : `${Json.wellFormed(line.slice(0, 79))}…`
+}
+
+const openDocument = (document: StartRequest["currentDocument"], user: string): Effect.Effect<CurrentDocument | null> =>
+  Effect.gen(function* () {
+    if (document === undefined || document === null) return null
+    const documents = yield* OpenDocuments
+    const found = yield* documents.describe({ id: document.id, user })
+    const known = Option.getOrUndefined(found)
+    const name = document.title ?? known?.title
+    const contentHash = document.contentHash ?? known?.contentHash
+    return {
+      id: document.id,
+      ...(name !== undefined && { title: name }),
+      ...(contentHash !== undefined && { contentHash })
+    }
+  })
+
+const firstEvents = (
+  env: Environment,
+  start: Extract<AgentEvent, { readonly type: "run-start" }>,
+  now: number
+): CreateRun["events"] =>
+  Numbering.number(
+    Fold.empty(start.runId),
+    [
+      start,
+      { type: "run-status", status: "queued" },
+      { type: "checkpoint", runId: start.runId, seq: 0, checkpointKind: "run_started" }
+    ],
+    now,
+    0,
+    env.agent.resume.checkpointEvery
+  ).events
+
+const refusal = (outcome: Exclude<CreateOutcome, { readonly row: RunRow }>): Refusal => {
+  switch (outcome._tag) {
+    case "KeyReused":
+      return new Conflict({
+        message: "This Idempotency-Key was used for another request. Use a new key for a new request."
+      })
+    case "QueueFull":
+      return new LimitReached({
+        message: "Too many runs are waiting already. Try again in a moment.",
+        limit: "maxQueuedRuns",
+        retryAfterMs: 5000
+      })
+    case "Unknown":
+      return noConversation
+    case "Superseded":
+      return new Conflict({
+        message: "The conversation has gone on since. Only the answer to its last user message can be regenerated."
+      })
+    case "Busy":
+      return new Conflict({
+        message: "The conversation is busy with another run. Wait for it, cancel it, or send onBusy: enqueue.",
+        runId: outcome.runId
+      })
+  }
+}
+
+/**
+ * Accepts a run.
+ *
+ * @since 0.1.0
+ * @category starting
+ */
+export const start = (
+  env: Environment,
+  supervisor: Supervisor,
+  request: StartRequest
+): Effect.Effect<Accepted, Refusal | StoreError> =>
+  Effect.gen(function* () {
+    if (supervisor.draining()) return yield* draining
+    const user = yield* CurrentUser
+    const messages = yield* readMessages(request)
+    const model = request.modelId ?? env.agent.defaultModel
+    yield* knownModel(env, model)
+    const { idempotencyKey, trace: _, ...body } = request
+    const key = idempotencyKey === undefined ? undefined : { key: idempotencyKey, bodyHash: Json.hash(body) }
+    if (request.onBusy === "interrupt" && request.conversationId !== undefined && key === undefined) {
+      yield* interruptOthers(env, supervisor, user, request.conversationId)
+    }
+    const userMessage = messages.at(-1)?.content ?? ""
+    const mode = request.mode ?? "chat"
+    const currentDocument = yield* openDocument(request.currentDocument, user)
+    const row = yield* create(env, supervisor, {
+      user,
+      existing: request.conversationId !== undefined,
+      conversationId: request.conversationId ?? (yield* env.ids.conversation),
+      title: title(userMessage),
+      userMessageId: yield* env.ids.message,
+      model,
+      brought: messages.slice(0, -1),
+      input: {
+        userMessage,
+        prefix: { messages: [], runs: [] },
+        instructions: env.agent.instructions,
+        tools: ToolCatalog.offered(env.agent.tools, mode),
+        limits: bounded(env.agent.limits, request.limits),
+        enableThinking: request.enableThinking ?? false,
+        currentDocument,
+        ...(request.metadata !== undefined && { metadata: Json.toJson(request.metadata) })
+      },
+      mode,
+      trace: request.trace,
+      idempotency: key,
+      rejectIfBusy: request.onBusy === "reject"
+    })
+    if (request.onBusy === "interrupt" && key !== undefined && row.created) {
+      yield* interruptOthers(env, supervisor, user, row.conversationId, row.runId)
+    }
+    return row
+  })
+
+const knownModel = (env: Environment, model: string): Effect.Effect<void, Unprocessable> =>
+  env.agent.models.has(model)
+    ? Effect.void
+    : Effect.fail(
+        new Unprocessable({
+          message: `There is no model ${JSON.stringify(Json.cut(model, 100))}. The models are: ${[...env.agent.models.keys()].join(", ")}.`,
+          path: "modelId"
+        })
+      )
+
+const create = (
+  env: Environment,
+  supervisor: Supervisor,
+  run: {
+    readonly user: string
+    readonly existing: boolean
+    readonly conversationId: string
+    readonly title: string
+    readonly userMessageId: string
+    readonly model: string
+    readonly mode: RunRow["mode"]
+    readonly brought: ReadonlyArray<TextMessage>
+    readonly input: RunInput
+    readonly trace: string | undefined
+    readonly regeneratedFrom?: RunRow | undefined
+    readonly idempotency: CreateRun["idempotency"]
+    readonly rejectIfBusy: boolean
+  }
+): Effect.Effect<Accepted, Refusal | StoreError> =>
+  Effect.gen(function* () {
+    const runId = yield* env.ids.run
+    const assistantMessageId = yield* env.ids.message
+    const now = yield* env.now
+    const { conversationId, mode, model, regeneratedFrom, userMessageId } = run
+    const outcome = yield* env.store.create({
+      runId,
+      userId: run.user,
+      conversationId,
+      existing: run.existing,
+      title: run.title,
+      userMessageId,
+      assistantMessageId,
+      model,
+      mode,
+      ...(regeneratedFrom !== undefined && {
+        regeneratedFrom: { key: regeneratedFrom.key, runId: regeneratedFrom.runId, ord: regeneratedFrom.ord }
+      }),
+      brought: run.brought,
+      input: run.input,
+      events: firstEvents(
+        env,
+        {
+          type: "run-start",
+          runId,
+          seq: 1,
+          conversationId,
+          userMessageId,
+          assistantMessageId,
+          model,
+          mode,
+          ...(regeneratedFrom !== undefined && { regeneratedFrom: regeneratedFrom.runId }),
+          ...(run.trace !== undefined && { trace: run.trace })
+        },
+        now
+      ),
+      idempotency: run.idempotency,
+      rejectIfBusy: run.rejectIfBusy,
+      maxQueued: env.agent.limits.maxQueuedRuns
+    })
+    if (!("row" in outcome)) return yield* refusal(outcome)
+    if (outcome._tag === "Created") {
+      yield* supersedeFailures(env, supervisor, outcome.row)
+      supervisor.poke()
+    }
+    return accepted(outcome.row, outcome._tag === "Created")
+  })
+
+const supersedeFailures = (env: Environment, supervisor: Supervisor, row: RunRow): Effect.Effect<void, StoreError> =>
+  Effect.flatMap(env.store.supersedable({ conversationId: row.conversationId, before: row.ord }), (left) =>
+    Effect.forEach(left, (old) => supervisor.end(old, (state) => Closing.cancellation(state, "superseded")), {
+      discard: true
+    })
+  )
+
+/** Ends the runs of a conversation that have not ended, but for one. */
+const interruptOthers = (
+  env: Environment,
+  supervisor: Supervisor,
+  userId: string,
+  conversationId: string,
+  but?: string
+): Effect.Effect<void, StoreError> =>
+  Effect.flatMap(env.store.list({ userId, conversationId, limit: 100 }), ({ items }) =>
+    Effect.forEach(
+      items.filter((row) => !RunStatus.isFinal(row) && row.runId !== but),
+      (row) => supervisor.end(row, (state) => Closing.cancellation(state, "superseded")),
+      { discard: true }
+    )
+  )
+
+/**
+ * A new run for the user message of an earlier one.
+ *
+ * @since 0.1.0
+ * @category starting
+ */
+export const regenerate = (
+  env: Environment,
+  supervisor: Supervisor,
+  runId: string,
+  options: {
+    readonly modelId?: string | undefined
+    readonly idempotencyKey?: string | undefined
+    readonly trace?: string | undefined
+  }
+): Effect.Effect<Accepted, Refusal | StoreError> =>
+  Effect.gen(function* () {
+    if (supervisor.draining()) return yield* draining
+    const user = yield* CurrentUser
+    const found = yield* env.store.find({ runId, userId: user })
+    if (Option.isNone(found)) return yield* noRun
+    const old = found.value
+    const model = options.modelId ?? old.model
+    yield* knownModel(env, model)
+    const { items } = yield* env.store.list({ userId: user, conversationId: old.conversationId, limit: 100 })
+    const latest = items.find((row) => row.ord === Math.max(...items.map((item) => item.ord)))
+    if (latest !== undefined && latest.userMessageId !== old.userMessageId) {
+      return yield* refusal({ _tag: "Superseded" })
+    }
+    const input = yield* env.store.input(old.key)
+    const versions = items.filter((row) => row.userMessageId === old.userMessageId && !RunStatus.isFinal(row))
+    yield* Effect.forEach(
+      versions,
+      (row) => supervisor.end(row, (state) => Closing.cancellation(state, "superseded")),
+      { discard: true }
+    )
+    return yield* create(env, supervisor, {
+      user,
+      existing: true,
+      conversationId: old.conversationId,
+      title: title(input.userMessage),
+      userMessageId: old.userMessageId,
+      model,
+      mode: old.mode,
+      brought: [],
+      input: { ...input, instructions: env.agent.instructions, tools: ToolCatalog.offered(env.agent.tools, old.mode) },
+      trace: options.trace,
+      regeneratedFrom: old,
+      idempotency:
+        options.idempotencyKey === undefined
+          ? undefined
+          : { key: options.idempotencyKey, bodyHash: Json.hash({ regenerate: runId, model }) },
+      rejectIfBusy: false
+    })
+  })

@@ -1,0 +1,337 @@
+/**
+ * Which runs this process executes: takes them from the queue, takes over what dead processes left, keeps its leases,
+ * notices when it lost one, and stops everything on a drain.
+ *
+ * @since 0.1.0
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as FiberMap from "effect/FiberMap"
+import * as Option from "effect/Option"
+import * as Schedule from "effect/Schedule"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import * as Closing from "../agent/Closing.js"
+import type { AgentEvent } from "../domain/AgentEvent.js"
+import { encodeEvent } from "../domain/Envelope.js"
+import * as Fold from "../domain/RunState.js"
+import type { RunRow, StoreError } from "../store/RunStore.js"
+import type { Environment } from "./Environment.js"
+import * as GroupCommit from "./GroupCommit.js"
+import { type ActiveRun, drive, type Mode } from "./RunDriver.js"
+import * as RunLog from "./RunLog.js"
+import { type Decided, type Decision, RunWriter } from "./RunWriter.js"
+
+/**
+ * @since 0.1.0
+ * @category models
+ */
+export interface Supervisor {
+  /** There may be something to take from the queue. */
+  readonly poke: () => void
+  /** Executes a run that this process has just acquired. */
+  readonly launch: (row: RunRow, mode: Mode) => Effect.Effect<void, StoreError>
+  /** The run, if this process executes it. */
+  readonly active: (key: number) => ActiveRun | undefined
+  /** How many runs this process executes. */
+  readonly size: () => number
+  /**
+   * Writes a decision about a run, whoever executes it. `take` fences its owner off. The answer holds the state behind it.
+   */
+  readonly transact: (
+    run: { readonly key: number; readonly runId: string },
+    decide: (state: Fold.RunState) => Decision | undefined,
+    options?: { readonly take?: boolean }
+  ) => Effect.Effect<Decided, StoreError>
+  /** Ends a run, and stops its fiber if it is this process's. */
+  readonly end: (
+    run: { readonly key: number; readonly runId: string; readonly conversationId: string },
+    events: (state: Fold.RunState) => ReadonlyArray<AgentEvent> | undefined
+  ) => Effect.Effect<Decided, StoreError>
+  readonly draining: () => boolean
+  readonly drain: Effect.Effect<void>
+}
+
+const started = {
+  type: "run-status",
+  json: encodeEvent({ type: "run-status", status: "running" })
+} as const
+
+const expired = (request: { readonly approvalId: string; readonly toolCallId: string }): AgentEvent => ({
+  type: "approval-decision",
+  approvalId: request.approvalId,
+  toolCallId: request.toolCallId,
+  decision: "expired",
+  by: "system"
+})
+
+/**
+ * Writes down which of the pending requests have run out at `now`; a run that waited for nothing else is queued again.
+ *
+ * @since 0.1.0
+ * @category decisions
+ */
+export const expire = (state: Fold.RunState, now: number): ReadonlyArray<AgentEvent> | undefined => {
+  const pending = Fold.pendingApprovals(state)
+  const over = pending.filter((request) => request.expiresAt <= now)
+  if (over.length === 0) return undefined
+  return [...over.map(expired), ...(over.length === pending.length ? requeued(state) : [])]
+}
+
+/**
+ * What sends a waiting run back to the queue.
+ *
+ * @since 0.1.0
+ * @category decisions
+ */
+export const requeued = (state: Fold.RunState): ReadonlyArray<AgentEvent> =>
+  state.status === "waiting_approval" ? [{ type: "run-status", status: "queued", reason: "approval" }] : []
+
+/**
+ * @since 0.1.0
+ * @category constructors
+ */
+export const make = (
+  env: Environment,
+  options: { readonly windowMs: number; readonly pollMs: number }
+): Effect.Effect<Supervisor, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const { agent, process, store, tails } = env
+    const { leaseTtlMs } = agent.resume
+    const claim = { owner: process.owner, ttlMs: leaseTtlMs }
+    const commit = yield* GroupCommit.make(store, {
+      windowMs: options.windowMs,
+      patienceMs: Math.max(5_000, leaseTtlMs)
+    })
+    const fibers = yield* FiberMap.make<number, void, never>()
+    const runs = new Map<number, ActiveRun>()
+    const bell = yield* Effect.makeLatch(true)
+    let draining = false
+    const poke = (): void => {
+      bell.unsafeOpen()
+    }
+
+    const stop = (key: number): Effect.Effect<void> => Effect.asVoid(Effect.fork(FiberMap.remove(fibers, key)))
+
+    const launch = (row: RunRow, mode: Mode): Effect.Effect<void, StoreError> =>
+      Effect.gen(function* () {
+        const state = yield* RunLog.load(store, row)
+        const writer = new RunWriter(row.key, row.runId, row.epoch, state, {
+          tails,
+          checkpointEvery: agent.resume.checkpointEvery,
+          lease: claim,
+          notify: commit.notify,
+          onClose: (closed) => {
+            if (runs.get(row.key)?.writer === closed) runs.delete(row.key)
+            poke()
+          }
+        })
+        const active: ActiveRun = { row, writer, busy: false, stopping: false }
+        runs.set(row.key, active)
+        const life = drive(env, active, mode).pipe(
+          Effect.ensuring(
+            Effect.suspend(() => {
+              if (writer.isClosed) return Effect.void
+              // Left without an end: a drain, or a fault that could not be written. What was produced is stored, and
+              // somebody else goes on from there.
+              return Effect.ignore(writer.settled).pipe(
+                Effect.tap(() => Effect.sync(() => writer.close("This process stopped working on the run."))),
+                Effect.zipRight(Effect.ignore(store.release({ key: row.key, epoch: row.epoch })))
+              )
+            })
+          )
+        )
+        yield* FiberMap.run(fibers, row.key, life)
+      })
+
+    const owned = (row: RunRow, mode: Mode): Effect.Effect<void, StoreError> =>
+      Effect.zipRight(mode === "claimed" ? supersede(row) : Effect.void, launch(row, mode))
+
+    const transact: Supervisor["transact"] = (run, decide, how) =>
+      Effect.suspend(() => {
+        const active = runs.get(run.key)
+        const elsewhere = RunLog.transact(
+          store,
+          run,
+          { now: env.now, checkpointEvery: agent.resume.checkpointEvery, owner: process.owner, ttlMs: leaseTtlMs },
+          (state) => {
+            const decision = decide(state)
+            return decision === undefined || how?.take !== true ? decision : { ...decision, raiseEpoch: true }
+          }
+        ).pipe(
+          Effect.tap((decided) =>
+            Effect.sync(() => {
+              if (!decided.written) return
+              tails.wake(run.key)
+              const here = runs.get(run.key)
+              if (here !== undefined) {
+                here.writer.stale = true
+                commit.notify(here.writer)
+              }
+              poke()
+            })
+          )
+        )
+        return active === undefined
+          ? elsewhere
+          : Effect.catchTag(active.writer.transact(decide), "WriterClosed", () => elsewhere)
+      })
+
+    const end: Supervisor["end"] = (run, events) =>
+      transact(
+        run,
+        (state) => {
+          const all = events(state)
+          return all === undefined ? undefined : { events: all, giveUp: true }
+        },
+        { take: true }
+      ).pipe(
+        Effect.tap(() => stop(run.key)),
+        Effect.tap(() => Effect.sync(poke))
+      )
+
+    /** A conversation that goes on leaves its recoverable failures behind for good. */
+    const supersede = (row: RunRow): Effect.Effect<void, StoreError> =>
+      Effect.flatMap(store.supersedable({ conversationId: row.conversationId, before: row.ord }), (left) =>
+        Effect.forEach(left, (old) => end(old, (state) => Closing.cancellation(state, "superseded")), { discard: true })
+      )
+
+    const take = Effect.gen(function* () {
+      while (!draining && runs.size < agent.limits.maxConcurrentRuns) {
+        const row = yield* store.claimQueued({
+          ...claim,
+          maxConcurrent: agent.limits.maxConcurrentRuns,
+          maxPerUser: env.agent.limits.maxRunsPerUser,
+          started
+        })
+        if (Option.isNone(row)) return
+        tails.wake(row.value.key)
+        yield* owned(row.value, "claimed")
+      }
+    })
+
+    const takeOver = Effect.gen(function* () {
+      const owners = (yield* store.owners).filter((owner) => owner !== process.owner)
+      const dead = yield* Effect.filter(owners, process.isGone)
+      while (!draining && runs.size < agent.limits.maxConcurrentRuns) {
+        const row = yield* store.claimAbandoned({ ...claim, dead })
+        if (Option.isNone(row)) return
+        // A lease of our own that ran out while we were asleep: its fiber is still here and knows nothing of it.
+        runs.get(row.value.key)?.writer.close("The lease of this run ran out.")
+        yield* FiberMap.remove(fibers, row.value.key)
+        yield* owned(row.value, "abandoned")
+      }
+    })
+
+    const keep = Effect.zipRight(
+      Effect.suspend(() => (runs.size === 0 ? Effect.void : store.renew(claim))),
+      watch()
+    )
+
+    /** Notices runs that were taken away, and logs that others wrote to. */
+    function watch(): Effect.Effect<void, StoreError> {
+      return Effect.suspend(() => {
+        if (runs.size === 0) return Effect.void
+        return Effect.map(store.owned(process.owner), (mine) => {
+          const byKey = new Map(mine.map((one) => [one.key, one]))
+          for (const [key, active] of runs) {
+            const one = byKey.get(key)
+            if (one !== undefined && one.epoch === active.row.epoch && one.lastSeq > active.writer.state.seq) {
+              active.writer.stale = true
+              commit.notify(active.writer)
+            }
+          }
+          return [...runs.values()].filter((active) => byKey.get(active.row.key)?.epoch !== active.row.epoch)
+        }).pipe(Effect.flatMap((suspects) => Effect.forEach(suspects, checkFenced, { discard: true })))
+      })
+    }
+
+    /** The list of what we own may be older than a run that began since, so each suspect is looked at again. */
+    const checkFenced = (active: ActiveRun): Effect.Effect<void, StoreError> =>
+      Effect.flatMap(store.row(active.row.key), (found) => {
+        const row = Option.getOrUndefined(found)
+        if (row?.epoch === active.row.epoch && row.owner === process.owner) return Effect.void
+        if (active.writer.isClosed) return Effect.void
+        active.writer.close("Another process has taken over this run, or it has ended.")
+        return stop(active.row.key)
+      })
+
+    const sweepExpired = Effect.flatMap(store.due(100), (keys) =>
+      Effect.forEach(
+        keys,
+        (key) =>
+          Effect.gen(function* () {
+            const row = yield* store.row(key)
+            if (Option.isNone(row)) return
+            const now = yield* env.now
+            yield* transact(row.value, (state) => {
+              const events = expire(state, now)
+              return events === undefined ? undefined : { events }
+            })
+          }),
+        { discard: true }
+      )
+    )
+
+    const background = <E>(name: string, effect: Effect.Effect<void, E>, every: Duration.DurationInput) =>
+      effect.pipe(
+        Effect.catchAllCause((cause) => Effect.logWarning("A background task failed and will be tried again", cause)),
+        Effect.annotateLogs({ task: name }),
+        Effect.withTracerEnabled(false),
+        Effect.repeat(Schedule.spaced(every)),
+        Effect.forkScoped
+      )
+
+    const poll = Duration.millis(options.pollMs)
+    // What was left behind comes before what is new, so that a start finds its slots.
+    yield* Effect.ignoreLogged(takeOver)
+    yield* background("take over", takeOver, Duration.millis(Math.max(250, leaseTtlMs / 4)))
+    yield* background("keep leases", keep, Duration.millis(Math.max(50, leaseTtlMs / 4)))
+    yield* background("expire approvals", sweepExpired, poll)
+    yield* background("poll queue", Effect.sync(poke), poll)
+    yield* bell.await.pipe(
+      Effect.zipRight(Effect.sync(() => bell.unsafeClose())),
+      Effect.zipRight(take),
+      Effect.catchAllCause((cause) => Effect.logWarning("The queue could not be read", cause)),
+      Effect.forever,
+      Effect.forkScoped
+    )
+    yield* Stream.runForEach(store.changes, () =>
+      Effect.sync(() => {
+        tails.wakeForeign()
+        poke()
+      }).pipe(Effect.zipRight(Effect.ignore(watch())))
+    ).pipe(Effect.forkScoped)
+    yield* Effect.sync(() => tails.tick()).pipe(
+      Effect.delay(Duration.millis((agent.limits.heartbeatMs * 2) / 3)),
+      Effect.forever,
+      Effect.forkScoped
+    )
+
+    const drain = Effect.gen(function* () {
+      draining = true
+      for (const active of runs.values()) active.stopping = true
+      const idle = [...runs.values()].filter((active) => !active.busy)
+      yield* Effect.forEach(idle, (active) => FiberMap.remove(fibers, active.row.key), {
+        concurrency: "unbounded",
+        discard: true
+      })
+      // An effect that is under way is let finish, so that a deploy does not leave questions behind.
+      yield* FiberMap.awaitEmpty(fibers).pipe(
+        Effect.timeoutOption(Duration.millis(agent.limits.shutdownGraceMs * 0.7)),
+        Effect.zipRight(FiberMap.clear(fibers))
+      )
+      tails.wakeAll()
+    })
+
+    return {
+      poke,
+      launch: owned,
+      active: (key) => runs.get(key),
+      size: () => runs.size,
+      transact,
+      end,
+      draining: () => draining,
+      drain
+    }
+  })

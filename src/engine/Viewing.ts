@@ -1,0 +1,134 @@
+/**
+ * Looking at a log: from a cursor to its end, from the live tail or from the store.
+ *
+ * @since 0.1.0
+ */
+import * as Chunk from "effect/Chunk"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
+import * as Envelope from "../domain/Envelope.js"
+import { CurrentUser } from "../domain/Owner.js"
+import { Compacted, InvalidCursor, type NotFound, type Unavailable } from "../domain/RunError.js"
+import * as RunStatus from "../domain/RunStatus.js"
+import type { RunRow, StoreError } from "../store/RunStore.js"
+import type { Environment } from "./Environment.js"
+import { available, noRun } from "./Refusals.js"
+import type { Frame, Pull, View } from "./RunEngine.js"
+
+const pageSize = 256
+
+const isTerminal = (type: string): boolean => type === "finish" || type === "cancelled" || type === "error"
+
+const compacted = (runId: string): Compacted =>
+  new Compacted({
+    message: `The events behind this cursor are gone. Read /runs/${runId} for what they came to.`,
+    snapshot: `/runs/${runId}`
+  })
+
+/**
+ * Opens a window behind `after`.
+ *
+ * @since 0.1.0
+ * @category viewing
+ */
+export const view = (
+  env: Environment,
+  runId: string,
+  after: number
+): Effect.Effect<View, NotFound | InvalidCursor | Compacted | Unavailable> =>
+  available(
+    Effect.gen(function* () {
+      const user = yield* CurrentUser
+      const found = yield* env.store.find({ runId, userId: user })
+      if (Option.isNone(found)) return yield* noRun
+      const row = found.value
+      const lastSeq = Math.max(row.lastSeq, env.tails.last(row.key) ?? 0)
+      if (after > lastSeq) {
+        return yield* new InvalidCursor({
+          message: `The cursor ${after} lies beyond the run's last event, ${lastSeq}.`
+        })
+      }
+      if (after < row.compactedSeq) return yield* compacted(runId)
+      return { runId, lastSeq, ended: RunStatus.isEnded(row.status), pull: (cursor: number) => pull(env, row, cursor) }
+    })
+  )
+
+const ended: Pull = { _tag: "end" }
+const idle: Pull = { _tag: "idle" }
+
+const framesOf = (frames: ReadonlyArray<Frame>): Pull => ({ _tag: "frames", frames })
+
+const pull = (env: Environment, row: RunRow, after: number): Effect.Effect<Pull, Unavailable | Compacted> =>
+  Effect.suspend(() => {
+    const { tails } = env
+    const ticks = tails.ticks
+    const look = available(look1(env, row, after))
+    const again: Effect.Effect<Pull, Unavailable | Compacted> = Effect.suspend(() => {
+      const frames = tails.behind(row.key, after)
+      if (frames !== undefined && frames.length > 0) return Effect.succeed(framesOf(frames))
+      return Effect.flatMap(tails.listen(row.key, look), (found) => {
+        if (found !== undefined) return Effect.succeed(found)
+        return tails.ticks === ticks ? again : Effect.map(look, (last) => last ?? idle)
+      })
+    })
+    return again
+  })
+
+/** What there is right now, or `undefined`. A run that this process executes has nothing in the store that its tail lacks. */
+const look1 = (env: Environment, row: RunRow, after: number): Effect.Effect<Pull | undefined, StoreError | Compacted> =>
+  Effect.suspend(() => {
+    const { store, tails } = env
+    if (tails.last(row.key) === after) return Effect.succeed(undefined)
+    const frames = tails.behind(row.key, after)
+    if (frames !== undefined && frames.length > 0) return Effect.succeed(framesOf(frames))
+    return Effect.gen(function* () {
+      const page = yield* store.events({ key: row.key, after, limit: pageSize })
+      if (page.length > 0 && page[0]?.seq === after + 1) {
+        return framesOf(
+          page.map(({ createdAt, json, seq, type }) => ({
+            seq,
+            json: Envelope.splice(row.runId, seq, json, createdAt),
+            terminal: isTerminal(type)
+          }))
+        )
+      }
+      const now = Option.getOrUndefined(yield* store.row(row.key))
+      if (now === undefined) return ended
+      if (now.compactedSeq > after) return yield* compacted(row.runId)
+      return RunStatus.isEnded(now.status) && now.lastSeq <= after ? ended : undefined
+    })
+  })
+
+const decodeFrame = (frame: Frame): Envelope.Envelope => Envelope.decodeSync(JSON.parse(frame.json))
+
+/**
+ * The window as a stream of envelopes.
+ *
+ * @since 0.1.0
+ * @category viewing
+ */
+export const events = (
+  env: Environment,
+  runId: string,
+  after: number
+): Stream.Stream<Envelope.Envelope, NotFound | InvalidCursor | Compacted | Unavailable> =>
+  Stream.unwrap(
+    Effect.map(view(env, runId, after), (window) =>
+      Stream.unfoldChunkEffect(after, (cursor) =>
+        Effect.map(window.pull(cursor), (pulled): Option.Option<[Chunk.Chunk<Envelope.Envelope>, number]> => {
+          switch (pulled._tag) {
+            case "end":
+              return Option.none()
+            case "idle":
+              return Option.some([Chunk.empty(), cursor])
+            case "frames":
+              return Option.some([
+                Chunk.unsafeFromArray(pulled.frames.map(decodeFrame)),
+                pulled.frames.at(-1)?.seq ?? cursor
+              ])
+          }
+        })
+      )
+    )
+  )
