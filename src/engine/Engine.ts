@@ -33,6 +33,7 @@ import * as Viewing from "./Viewing.js"
  * - `commitWindowMs`: how long a first event waits for others to share its transaction (default 5)
  * - `pollMs`: how often the queue and expiries are looked at without being told (default 1000)
  * - `retention`: how long events and runs are kept after the end
+ * - `limitUsers`: whether the limits per user apply (default true); a program with one user has no use for them
  *
  * @since 0.1.0
  * @category models
@@ -40,6 +41,7 @@ import * as Viewing from "./Viewing.js"
 export interface EngineOptions {
   readonly commitWindowMs?: number | undefined
   readonly pollMs?: number | undefined
+  readonly limitUsers?: boolean | undefined
   readonly retention?: { readonly eventsMs: number; readonly runsMs: number } | undefined
 }
 
@@ -64,7 +66,8 @@ const make = (
     }
     const supervisor = yield* Supervisor.make(env, {
       windowMs: options.commitWindowMs ?? 5,
-      pollMs: options.pollMs ?? 1000
+      pollMs: options.pollMs ?? 1000,
+      limitUsers: options.limitUsers ?? true
     })
 
     const start: RunEngine["Type"]["start"] = (request) => available(Starting.start(env, supervisor, request))

@@ -93,7 +93,7 @@ export const requeued = (state: Fold.RunState): ReadonlyArray<AgentEvent> =>
  */
 export const make = (
   env: Environment,
-  options: { readonly windowMs: number; readonly pollMs: number }
+  options: { readonly windowMs: number; readonly pollMs: number; readonly limitUsers: boolean }
 ): Effect.Effect<Supervisor, never, Scope.Scope> =>
   Effect.gen(function* () {
     const { agent, process, store, tails } = env
@@ -201,7 +201,7 @@ export const make = (
         const row = yield* store.claimQueued({
           ...claim,
           maxConcurrent: agent.limits.maxConcurrentRuns,
-          maxPerUser: env.agent.limits.maxRunsPerUser,
+          maxPerUser: options.limitUsers ? agent.limits.maxRunsPerUser : null,
           started
         })
         if (Option.isNone(row)) return

@@ -1,0 +1,142 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { RunEngine } from "../../src/engine/RunEngine.js"
+import * as Script from "../../src/testing/ScriptedModel.js"
+import { type Tool, ToolFailure } from "../../src/tool/Tool.js"
+import { alone, log, types, until } from "./support.js"
+
+const lookup = (effects: Array<string>): Tool => ({
+  name: "lookup",
+  description: "Looks a word up",
+  kind: "readonly",
+  parameters: { type: "object" },
+  check: Effect.succeed,
+  execute: (input) =>
+    Effect.sync(() => {
+      effects.push(`lookup ${JSON.stringify(input)}`)
+      return { found: input }
+    })
+})
+
+const save = (effects: Array<string>): Tool => ({
+  name: "save",
+  description: "Saves",
+  kind: "write",
+  parameters: { type: "object" },
+  check: Effect.succeed,
+  preview: (input) =>
+    Effect.sync(() => {
+      effects.push("preview")
+      return { will: input }
+    }),
+  commit: (input) =>
+    Effect.sync(() => {
+      effects.push(`commit ${JSON.stringify(input)}`)
+      return { result: "saved" }
+    })
+})
+
+const toolTurns = (name: string, input: unknown) => [
+  Script.turn(Script.text("Let me see. "), Script.call(name, input, "c1")),
+  Script.turn(Script.text("Done."))
+]
+
+describe("a run", () => {
+  it.live("streams an answer", () =>
+    Effect.gen(function* () {
+      const engine = yield* RunEngine
+      const run = yield* engine.start({ message: "hi" })
+      const events = yield* log(run.runId)
+      expect(events.at(-1)?.type).toBe("finish")
+      expect((yield* engine.snapshot(run.runId)).text).toBe("Hello, world")
+    }).pipe(
+      Effect.provide(
+        alone({ model: Script.make([Script.turn(Script.reasoning("hm"), Script.text("Hello", ", world"))]) })
+      )
+    )
+  )
+
+  it.live("runs a read-only tool", () => {
+    const effects: Array<string> = []
+    const model = Script.make(toolTurns("lookup", { q: 1 }))
+    return Effect.gen(function* () {
+      const engine = yield* RunEngine
+      const run = yield* engine.start({ message: "hi" })
+      const events = yield* log(run.runId)
+      console.log(types(events).join(" "))
+      expect(effects).toEqual(['lookup {"q":1}'])
+      expect(model.requests[1]?.messages).toEqual([
+        { role: "user", content: "hi" },
+        {
+          role: "assistant",
+          content: [
+            { type: "text", text: "Let me see. " },
+            { type: "tool-call", toolCallId: "c1", toolName: "lookup", argumentsText: '{"q":1}' }
+          ]
+        },
+        { role: "tool", toolCallId: "c1", toolName: "lookup", result: { found: { q: 1 } }, isError: false }
+      ])
+    }).pipe(Effect.provide(alone({ model, tools: [lookup(effects)] })))
+  })
+
+  it.live("asks before it writes", () => {
+    const effects: Array<string> = []
+    const model = Script.make(toolTurns("save", { text: "a" }))
+    return Effect.gen(function* () {
+      const engine = yield* RunEngine
+      const run = yield* engine.start({ message: "hi" })
+      const waiting = yield* until(run.runId, (snapshot) => snapshot.status === "waiting_approval")
+      expect(effects).toEqual(["preview"])
+      const request = waiting.pendingApprovals[0]
+      const answer = yield* engine.decide(run.runId, request?.approvalId ?? "", {
+        decision: "approve",
+        previewHash: request?.previewHash
+      })
+      expect(answer.decision).toBe("approved")
+      const again = yield* engine.decide(run.runId, request?.approvalId ?? "", { decision: "approve" })
+      expect(again).toEqual(answer)
+      const events = yield* log(run.runId)
+      console.log(types(events).join(" "))
+      expect(effects).toEqual(["preview", 'commit {"text":"a"}'])
+    }).pipe(Effect.provide(alone({ model, tools: [save(effects)] })))
+  })
+
+  it.live("is cancelled in the middle", () =>
+    Effect.gen(function* () {
+      const engine = yield* RunEngine
+      const run = yield* engine.start({ message: "hi" })
+      yield* until(run.runId, (snapshot) => snapshot.text === "abc")
+      const answer = yield* engine.cancel(run.runId)
+      expect(answer.status).toBe("cancelled")
+      const events = yield* log(run.runId)
+      expect(events.at(-1)?.type).toBe("cancelled")
+      expect((yield* engine.snapshot(run.runId)).text).toBe("abc")
+      expect(yield* engine.cancel(run.runId)).toEqual(answer)
+    }).pipe(Effect.provide(alone({ model: Script.make([Script.turn(Script.text("abc"), Script.hang)]) })))
+  )
+
+  it.live("fails recoverably and goes on when asked", () => {
+    const model = Script.make((request) =>
+      request.attempt === 1
+        ? Script.turn(Script.text("The tide tur"), Script.fail("connection"))
+        : Script.turn(Script.text("The tide turns at noon."))
+    )
+    return Effect.gen(function* () {
+      const engine = yield* RunEngine
+      const run = yield* engine.start({ message: "hi" })
+      yield* until(run.runId, (snapshot) => snapshot.status === "failed")
+      const all = yield* Effect.all(
+        Array.from({ length: 30 }, () => engine.resume(run.runId)),
+        { concurrency: "unbounded" }
+      )
+      expect(all.filter((one) => one._tag === "resumed").length).toBe(1)
+      yield* until(run.runId, (snapshot) => snapshot.status === "completed")
+      expect((yield* engine.snapshot(run.runId)).text).toBe("The tide turns at noon.")
+      const events = yield* log(run.runId)
+      console.log(types(events).join(" "))
+      expect(model.requests.length).toBe(2)
+    }).pipe(Effect.provide(alone({ model })))
+  })
+})
+
+export { ToolFailure }
