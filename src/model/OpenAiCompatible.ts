@@ -11,9 +11,11 @@ import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import * as Chunk from "effect/Chunk"
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as ExecutionStrategy from "effect/ExecutionStrategy"
+import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
-import type * as Scope from "effect/Scope"
+import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { Model, ModelError, ModelPart, ModelRequest, Price } from "./Model.js"
 import * as OpenAiErrors from "./OpenAiErrors.js"
@@ -23,8 +25,8 @@ import * as OpenAiStream from "./OpenAiStream.js"
 /**
  * - `baseUrl`: without `/chat/completions`, for example `http://127.0.0.1:11434/v1`; a query is kept
  * - `apiKey`: sent as a bearer token; `headers`: sent as they are, and stronger than ours
- * - `firstChunkTimeoutMs`: silence until the first piece of output, from the moment of the call; `chunkTimeoutMs`:
- *   silence after it. Whatever the server sends ends a silence, comments included
+ * - `firstChunkTimeoutMs`: silence until the first piece of output, `chunkTimeoutMs`: silence after it. Whatever the
+ *   server sends ends a silence, headers and comments included
  * - `graceMs`: how long the usage may come after the finish reason; 250 by default
  * - `maxFrameChars`: bound of one frame of the stream; 16 Mi by default
  * - the rest: see `OpenAiRequest.RequestOptions` and `Model`
@@ -115,9 +117,10 @@ const turn = (
 ): Effect.Effect<Stream.Stream<ModelPart, ModelError>, ModelError, Scope.Scope> =>
   Effect.gen(function* () {
     const clock = yield* Effect.clock
-    const deadline = clock.unsafeCurrentTimeMillis() + options.firstChunkTimeoutMs
     const body = OpenAiRequest.stringify(OpenAiRequest.toRequestBody(request, options))
+    const connection = yield* Scope.fork(yield* Effect.scope, ExecutionStrategy.sequential)
     const response = yield* client.execute(HttpClientRequest.bodyText(template, body, "application/json")).pipe(
+      Scope.extend(connection),
       Effect.mapError(OpenAiErrors.connection),
       Effect.timeoutFail({
         duration: options.firstChunkTimeoutMs,
@@ -125,9 +128,48 @@ const turn = (
       })
     )
     if (response.status !== 200) return yield* refused(response, clock.unsafeCurrentTimeMillis())
+    const silence = makeSilence(clock, Math.min(options.firstChunkTimeoutMs, options.chunkTimeoutMs))
+    yield* Effect.forkScoped(Effect.zipRight(silence.tooLong, Scope.close(connection, Exit.void)))
     const pull = yield* Stream.toPull(response.stream)
-    return Stream.repeatEffectChunkOption(reader(pull, clock, options, deadline))
+    return Stream.repeatEffectChunkOption(reader(pull, clock, silence, options))
   })
+
+/**
+ * Watches over the time that a reader waits for bytes. One fiber for a whole turn, which looks at a number: a race for
+ * every read would cost more than all the rest of it.
+ *
+ * - `begin`, `end`: around every wait, which should be over at `deadline`
+ * - `tooLong`: completes when a wait has gone beyond it
+ * - `broken`: whether one has
+ */
+interface Silence {
+  readonly begin: (deadline: number) => void
+  readonly end: () => void
+  readonly tooLong: Effect.Effect<void>
+  readonly broken: () => boolean
+}
+
+/** `leastMs`: no wait is given less, so that looking as often as this misses none. */
+const makeSilence = (clock: Clock.Clock, leastMs: number): Silence => {
+  let deadline: number | undefined
+  let broken = false
+  const look: Effect.Effect<void> = Effect.suspend(() => {
+    const left = deadline === undefined ? leastMs : deadline - clock.unsafeCurrentTimeMillis()
+    if (left > 0) return Effect.zipRight(Effect.sleep(Math.min(left, leastMs)), look)
+    broken = true
+    return Effect.void
+  })
+  return {
+    begin: (until) => {
+      deadline = until
+    },
+    end: () => {
+      deadline = undefined
+    },
+    tooLong: look,
+    broken: () => broken
+  }
+}
 
 /** What became of a read: bytes, or why there are none. */
 type Read = Chunk.Chunk<Uint8Array> | "end" | "broken" | "silent"
@@ -136,8 +178,8 @@ type Read = Chunk.Chunk<Uint8Array> | "end" | "broken" | "silent"
 const reader = (
   pull: Effect.Effect<Chunk.Chunk<Uint8Array>, Option.Option<unknown>>,
   clock: Clock.Clock,
-  options: Options,
-  firstDeadline: number
+  silence: Silence,
+  options: Options
 ): Effect.Effect<Chunk.Chunk<ModelPart>, Option.Option<ModelError>> => {
   const { chunkTimeoutMs, firstChunkTimeoutMs, graceMs = 250, maxFrameChars = 16 * 1024 * 1024 } = options
   const decoder = OpenAiStream.make({
@@ -145,57 +187,52 @@ const reader = (
     keepReasoning: (options.reasoningInput ?? "never") !== "never",
     maxFrame: maxFrameChars
   })
-  let deadline = firstDeadline
+  let graceUntil = 0
   let ended = false
   let failure: ModelError | undefined
 
   const bytes: Effect.Effect<Read> = Effect.catchAll(pull, (error) =>
-    Effect.succeed<Read>(Option.isNone(error) ? "end" : "broken")
+    Effect.succeed<Read>(Option.isNone(error) ? "end" : silence.broken() ? "silent" : "broken")
   )
-  const read: Effect.Effect<Read> = Effect.suspend(() =>
-    Effect.timeoutTo(bytes, {
-      duration: Math.max(0, deadline - clock.unsafeCurrentTimeMillis()),
-      onSuccess: (got) => got,
-      onTimeout: (): Read => "silent"
-    })
-  )
+  const read: Effect.Effect<Read> = Effect.suspend(() => {
+    const now = clock.unsafeCurrentTimeMillis()
+    if (decoder.phase() === "finishing") {
+      return Effect.timeoutTo(bytes, {
+        duration: Math.max(0, graceUntil - now),
+        onSuccess: (got) => got,
+        onTimeout: (): Read => "silent"
+      })
+    }
+    silence.begin(now + (decoder.phase() === "waiting" ? firstChunkTimeoutMs : chunkTimeoutMs))
+    return bytes
+  })
   const drained = Effect.ignore(Effect.timeoutOption(Effect.forever(pull), drainMs))
-
-  const end = (out: Array<ModelPart>): void => {
-    ended = true
-    failure = decoder.end(out)
-  }
 
   const take = (got: Read): Array<ModelPart> => {
     const out: Array<ModelPart> = []
     const before = decoder.phase()
-    if (got === "silent" && before !== "finishing") {
-      ended = true
-      failure =
-        before === "waiting"
-          ? OpenAiErrors.timedOut(firstChunkTimeoutMs, false)
-          : OpenAiErrors.timedOut(chunkTimeoutMs, true)
-      return out
-    }
+    silence.end()
     if (typeof got === "string") {
-      end(out)
+      ended = true
+      if (got === "silent" && before !== "finishing") {
+        failure = OpenAiErrors.timedOut(
+          before === "waiting" ? firstChunkTimeoutMs : chunkTimeoutMs,
+          before !== "waiting"
+        )
+        return out
+      }
+      failure = decoder.end(out)
       if (failure !== undefined && got === "broken" && before === "waiting") failure = OpenAiErrors.truncated()
       return out
     }
     for (const piece of got) decoder.push(piece, out)
-    switch (decoder.phase()) {
-      case "waiting":
-        deadline = clock.unsafeCurrentTimeMillis() + firstChunkTimeoutMs
-        break
-      case "streaming":
-        deadline = clock.unsafeCurrentTimeMillis() + chunkTimeoutMs
-        break
-      case "finishing":
-        // Keep-alives do not prolong what is over.
-        if (before !== "finishing" || out.length > 0) deadline = clock.unsafeCurrentTimeMillis() + graceMs
-        break
-      default:
-        end(out)
+    const after = decoder.phase()
+    if (after === "done" || after === "failed") {
+      ended = true
+      failure = decoder.end(out)
+    } else if (after === "finishing" && (before !== "finishing" || out.length > 0)) {
+      // Keep-alives do not prolong what is over.
+      graceUntil = clock.unsafeCurrentTimeMillis() + graceMs
     }
     return out
   }

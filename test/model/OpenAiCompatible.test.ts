@@ -227,6 +227,36 @@ describe("silence", () => {
     })
   )
 
+  it.scopedLive("within the output has its own limit, however long the first may be", () =>
+    Effect.gen(function* () {
+      const script = [reply([text("a"), wait(20), text("b")], { end: "open" })]
+      const [{ error, parts }, ms] = yield* timed(ask(script, { firstChunkTimeoutMs: 20_000, chunkTimeoutMs: 100 }))
+      expect(error).toMatchObject({ code: "timeout" })
+      expect(error?.message).toContain("100 ms")
+      expect(textOf(parts)).toBe("ab")
+      expect(ms).toBeLessThan(1_500)
+    })
+  )
+
+  it.scopedLive("is not counted while the reader is busy", () =>
+    Effect.gen(function* () {
+      const upstream = yield* ScriptedUpstream.make({
+        script: [reply([text("a"), gate("more"), text("b"), finish("stop"), done])]
+      })
+      const model = yield* modelAt(upstream.url, { firstChunkTimeoutMs: 5_000, chunkTimeoutMs: 150 })
+      const types: Array<string> = []
+      yield* model.stream(request).pipe(
+        Stream.runForEach((part) => {
+          types.push(part.type)
+          return part.type === "text-delta" && part.delta === "a"
+            ? Effect.zipRight(Effect.sleep(600), upstream.release("more"))
+            : Effect.sleep(300)
+        })
+      )
+      expect(types).toEqual(["text-delta", "text-delta", "finish"])
+    }).pipe(Effect.provide(undici))
+  )
+
   it.scopedLive("ends with whatever the server sends, be it a comment or a piece of a frame", () =>
     Effect.gen(function* () {
       const slow = (step: Script.Step) => Array.from({ length: 8 }, () => [step, wait(60)]).flat()
