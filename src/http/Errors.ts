@@ -102,14 +102,19 @@ const allowOf = (routes: ReadonlyArray<{ readonly method: string; readonly path:
     byPath.set(path, entry)
   }
   const entries = [...byPath.values()]
-  return (path) => [...new Set(entries.flatMap((entry) => (entry.pattern.test(path) ? [...entry.methods] : [])))].sort()
+  // The router overlooks doubled and trailing slashes, and so must this.
+  const plain = (path: string) => path.replace(/\/+/g, "/").replace(/(.)\/$/, "$1")
+  return (path) =>
+    [...new Set(entries.flatMap((entry) => (entry.pattern.test(plain(path)) ? [...entry.methods] : [])))].sort()
 }
 
 const pathOf = (url: string) => url.split("?", 1)[0] ?? url
 
 const unrouted = (request: HttpServerRequest, allow: Allow) => {
   const methods = allow(pathOf(request.url))
-  if (methods.length === 0) return toResponse(notFound)
+  // A path that looks right and was not routed has an id that no id can be.
+  if (methods.length === 0 || methods.includes(request.method) !== (request.method === "OPTIONS"))
+    return toResponse(notFound)
   if (request.method === "OPTIONS") {
     return HttpServerResponse.empty({ status: 204, headers: { allow: methods.join(", ") } })
   }

@@ -6,6 +6,7 @@
  */
 import * as Http from "node:http"
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
+import * as HttpRouter from "@effect/platform/HttpRouter"
 import * as PlatformServer from "@effect/platform/HttpServer"
 import type { ServeError } from "@effect/platform/HttpServerError"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
@@ -17,6 +18,7 @@ import * as Limits from "../domain/Limits.js"
 import { RunEngine } from "../engine/RunEngine.js"
 import * as Assets from "./Assets.js"
 import { Authentication, layerAuthorization } from "./Auth.js"
+import * as Connections from "./Connections.js"
 import * as Errors from "./Errors.js"
 import * as HandlersChat from "./HandlersChat.js"
 import * as HandlersConversations from "./HandlersConversations.js"
@@ -38,33 +40,28 @@ export interface Options {
 }
 
 /** How often connections that became idle are closed while the server stops. */
-const idleSweepMs = 25
+const sweepMs = 25
 
 /** The part of the grace time that runs may take to come to a boundary; the rest is for their viewers. */
 const shareOfRuns = 0.6
 
-const connections = (server: Http.Server) =>
-  Effect.async<number>((resume) => {
-    server.getConnections((error, count) => resume(Effect.succeed(error === null ? count : 0)))
-  })
-
-const drain = (server: Http.Server, engine: RunEngine["Type"], serving: Serving.Serving["Type"]) =>
+const drain = (connections: Connections.Connections, engine: RunEngine["Type"], serving: Serving.Serving["Type"]) =>
   Effect.gen(function* () {
     const graceMs = serving.limits.shutdownGraceMs
     const began = yield* Clock.currentTimeMillis
+    yield* connections.retire
     yield* serving.refuse
     yield* engine.drain.pipe(Effect.interruptible, Effect.disconnect, Effect.timeoutOption(graceMs * shareOfRuns))
     // One sweep's time for viewers to read what the runs wrote last; a view that can tell ends by itself.
-    yield* Effect.sleep(idleSweepMs)
+    yield* Effect.sleep(sweepMs)
     const left = Math.max(0, began + graceMs - (yield* Clock.currentTimeMillis)) * 0.9
     yield* serving.endStreams.pipe(
-      Effect.zipRight(Effect.sync(() => server.closeIdleConnections())),
-      Effect.zipRight(connections(server)),
-      Effect.repeat({ schedule: Schedule.spaced(idleSweepMs), until: (open) => open === 0 }),
+      Effect.zipRight(connections.sweep),
+      Effect.repeat({ schedule: Schedule.spaced(sweepMs), until: (open) => open === 0 }),
       Effect.interruptible,
       Effect.timeoutOption(left)
     )
-    yield* Effect.sync(() => server.closeAllConnections())
+    yield* connections.close
   })
 
 const serve = (options: Options) =>
@@ -78,13 +75,14 @@ const serve = (options: Options) =>
       // Longer than the idle time of common proxies, which otherwise send a request into a closing connection.
       keepAliveTimeout: 65_000
     })
+    const connections = Connections.watch(node)
     const server = yield* NodeHttpServer.make(() => node, {
       host: options.host ?? "127.0.0.1",
       port: options.port ?? 4747
     })
-    const app = yield* HttpApiBuilder.httpApp
+    const app = yield* HttpRouter.withRouterConfig(HttpApiBuilder.httpApp, { caseSensitive: true })
     yield* Effect.provideService(PlatformServer.serveEffect(app), PlatformServer.HttpServer, server)
-    yield* Effect.addFinalizer(() => drain(node, engine, serving))
+    yield* Effect.addFinalizer(() => drain(connections, engine, serving))
     return server
   })
 

@@ -25,6 +25,8 @@ export interface Open {
   /** Waits until what came so far satisfies the predicate. */
   readonly until: (predicate: (text: string) => boolean) => Effect.Effect<string>
   readonly ended: Effect.Effect<string>
+  /** Whether the response came to its proper end, instead of being cut off. */
+  readonly complete: () => boolean
   readonly close: Effect.Effect<void>
   readonly pause: Effect.Effect<void>
 }
@@ -110,6 +112,7 @@ export const start = (
                 text: () => received,
                 until: (predicate) => when(() => predicate(received)),
                 ended: when(() => done),
+                complete: () => response.complete,
                 close: Effect.sync(() => void request.destroy()),
                 pause: Effect.sync(() => void response.pause())
               })
