@@ -1,0 +1,32 @@
+/**
+ * Durable, resumable agent runs.
+ *
+ * @since 0.1.0
+ */
+export * as Agent from "./agent/Agent.js"
+export * as AgentLoop from "./agent/AgentLoop.js"
+export * as OpenDocuments from "./agent/Documents.js"
+export * as NextStep from "./agent/NextStep.js"
+export * as AgentEvent from "./domain/AgentEvent.js"
+export * as Checkpoint from "./domain/Checkpoint.js"
+export * as Envelope from "./domain/Envelope.js"
+export * as Ids from "./domain/Ids.js"
+export * as Limits from "./domain/Limits.js"
+export * as Owner from "./domain/Owner.js"
+export * as RunError from "./domain/RunError.js"
+export * as RunInput from "./domain/RunInput.js"
+export * as RunState from "./domain/RunState.js"
+export * as RunStatus from "./domain/RunStatus.js"
+export * as Snapshot from "./domain/Snapshot.js"
+export * as Engine from "./engine/Engine.js"
+export * as Process from "./engine/Process.js"
+export * as RunEngine from "./engine/RunEngine.js"
+export * as Model from "./model/Model.js"
+export * as OpenAiCompatible from "./model/OpenAiCompatible.js"
+export * as ResumePolicy from "./resume/ResumePolicy.js"
+export * as MemoryStore from "./store/MemoryStore.js"
+export * as RunStore from "./store/RunStore.js"
+export * as AiTool from "./tool/AiTool.js"
+export * as EffectTool from "./tool/EffectTool.js"
+export * as HttpTool from "./tool/HttpTool.js"
+export * as Tool from "./tool/Tool.js"

@@ -1,0 +1,92 @@
+/**
+ * The whole stack as one layer: SQLite, ids, leases, resume policy and engine, for programs that run on Node.
+ *
+ * @since 0.1.0
+ */
+import { mkdirSync } from "node:fs"
+import { dirname } from "node:path"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type { Agent } from "../agent/Agent.js"
+import * as Ids from "../domain/Ids.js"
+import type { ResumeOptions } from "../domain/Limits.js"
+import * as Engine from "../engine/Engine.js"
+import type { RunEngine } from "../engine/RunEngine.js"
+import * as ResumePolicy from "../resume/ResumePolicy.js"
+import { type RunStore, StoreError } from "../store/RunStore.js"
+import type { ReadClient, WriteClient } from "../store/SqlClients.js"
+import * as Sqlite from "../store/Sqlite.js"
+import * as NodeProcess from "./NodeProcess.js"
+
+/**
+ * - `filename`: the SQLite file (default `./.runlet/runlet.db`); its directory is created, readable by its owner alone
+ * - `synchronous`: see `Sqlite.SqliteOptions`
+ * - `policy`: how runs go on after a crash (default: restart the iteration)
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Options extends Engine.EngineOptions {
+  readonly filename?: string | undefined
+  readonly synchronous?: "full" | "normal" | undefined
+  readonly policy?: Layer.Layer<ResumePolicy.ResumePolicy> | undefined
+}
+
+const defaultFilename = "./.runlet/runlet.db"
+
+/**
+ * The policy of this name.
+ *
+ * @since 0.1.0
+ * @category policies
+ */
+export const policyOf = (name: ResumeOptions["policy"]): Layer.Layer<ResumePolicy.ResumePolicy> => {
+  switch (name) {
+    case "restart-iteration":
+      return ResumePolicy.layerRestartIteration
+    case "continue-draft":
+      return ResumePolicy.layerContinueDraft
+    case "manual":
+      return ResumePolicy.layerManual
+  }
+}
+
+/**
+ * The store in a file, and the clients that tools may use for exactly-once writes.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layerStore = (
+  options: Pick<Options, "filename" | "synchronous">
+): Layer.Layer<RunStore | WriteClient | ReadClient, StoreError> => {
+  const filename = options.filename ?? defaultFilename
+  const directory = Effect.try({
+    try: () => mkdirSync(dirname(filename), { recursive: true, mode: 0o700 }),
+    catch: (cause) => new StoreError({ reason: "unavailable", method: "open", cause })
+  })
+  return Layer.unwrapEffect(Effect.as(directory, Sqlite.layer({ filename, synchronous: options.synchronous })))
+}
+
+/**
+ * The engine on a store that is there already.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layerEngine = (options: Options): Layer.Layer<RunEngine, never, Agent | RunStore> =>
+  Engine.layerWith(options).pipe(
+    Layer.provide(NodeProcess.layer),
+    Layer.provide([Ids.layer, options.policy ?? ResumePolicy.layerRestartIteration])
+  )
+
+/**
+ * Everything but the agent.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layer = (
+  options: Options = {}
+): Layer.Layer<RunEngine | RunStore | WriteClient | ReadClient, StoreError, Agent> =>
+  Layer.provideMerge(layerEngine(options), layerStore(options))
