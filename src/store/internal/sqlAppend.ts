@@ -158,12 +158,12 @@ const split = (batch: ReadonlyArray<EncodedAppend>): ReadonlyArray<Group> => {
 
 const quiet = Effect.withTracerEnabled(false)
 
-/** Appends batches. */
-export const make = (sql: SqlClient.SqlClient, transaction: Transaction) => {
+/** The text of the statement that moves the rows of a batch, which is its one parameter. */
+export const moveStatement = (sql: SqlClient.SqlClient): string => {
   const source = sql.onDialectOrElse({
     orElse: () => `SELECT ${fields.map((name, index) => `value ->> ${index} AS ${name}`).join(", ")} FROM json_each(`
   })
-  const [moveText] = sql`
+  return sql`
     UPDATE runs SET
       last_seq = runs.last_seq + b.n,
       epoch = runs.epoch + b.raise,
@@ -193,7 +193,12 @@ export const make = (sql: SqlClient.SqlClient, transaction: Transaction) => {
         SELECT 1 FROM runs AS active WHERE active.conversation_id = runs.conversation_id AND active.key <> runs.key
           AND active.status IN ('queued', 'running', 'streaming', 'waiting_approval')
       ))
-    RETURNING runs.key, runs.last_seq AS "lastSeq", runs.epoch`.compile()
+    RETURNING runs.key, runs.last_seq AS "lastSeq", runs.epoch`.compile()[0]
+}
+
+/** Appends batches. */
+export const make = (sql: SqlClient.SqlClient, transaction: Transaction) => {
+  const moveText = moveStatement(sql)
   const insertEvents = makeInsertEvents(sql)
 
   const refused = (append: EncodedAppend) =>

@@ -1,5 +1,6 @@
 /** What a failed statement means for the store. */
 import type { SqlError } from "@effect/sql/SqlError"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import * as Schedule from "effect/Schedule"
@@ -21,13 +22,33 @@ export const refail =
   (error: SqlError): StoreError =>
     new StoreError({ reason: isCorrupt(error) ? "corrupt" : "unavailable", method, cause: error })
 
-/** Waits between tries for a lock, in all about half a minute; the event loop is free meanwhile. */
-export const busySchedule = Schedule.exponential("2 millis", 1.5).pipe(
+// In all about half a minute.
+const schedule = Schedule.exponential("2 millis", 1.5).pipe(
   Schedule.union(Schedule.spaced("25 millis")),
   Schedule.jittered,
   Schedule.upTo("30 seconds")
 )
 
+// A lock of the file system is held in real time, whatever clock the program is told.
+const clock = Clock.make()
+
+/** Waits between tries for a lock, while the event loop is free. The waits fail with the error when they are used up. */
+export const busyWaits: Effect.Effect<(error: SqlError) => Effect.Effect<void, SqlError>> = Effect.map(
+  Schedule.driver(schedule),
+  (waits) => (error) =>
+    waits.next(error).pipe(
+      Effect.withClock(clock),
+      Effect.orElseFail(() => error),
+      Effect.asVoid
+    )
+)
+
 /** Tries again while somebody else holds the database. For statements outside of transactions. */
 export const retryBusy = <A, R>(effect: Effect.Effect<A, SqlError, R>): Effect.Effect<A, SqlError, R> =>
-  Effect.retry(effect, { schedule: busySchedule, while: isBusy })
+  Effect.catchIf(effect, isBusy, (first) =>
+    Effect.flatMap(busyWaits, (wait) => {
+      const again = (error: SqlError): Effect.Effect<A, SqlError, R> =>
+        Effect.zipRight(wait(error), Effect.catchIf(effect, isBusy, again))
+      return again(first)
+    })
+  )

@@ -68,7 +68,7 @@ const tables = Effect.gen(function* () {
   yield* sql`CREATE INDEX runs_conversation ON runs (conversation_id, ord, key)`
   yield* sql`CREATE INDEX runs_active ON runs (conversation_id, ord, key)
     WHERE status IN ('queued', 'running', 'streaming', 'waiting_approval')`
-  yield* sql`CREATE INDEX runs_queued ON runs (started, ord, key) WHERE status = 'queued'`
+  yield* sql`CREATE INDEX runs_queued ON runs (status, started, ord, key) WHERE status = 'queued'`
   yield* sql`CREATE INDEX runs_executing ON runs (user_id) WHERE status IN ('running', 'streaming')`
   yield* sql`CREATE INDEX runs_due ON runs (next_expiry) WHERE status = 'waiting_approval'`
 

@@ -7,9 +7,8 @@ import type { Connection } from "@effect/sql/SqlConnection"
 import type { SqlError } from "@effect/sql/SqlError"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
-import { busySchedule, isBusy } from "./sqlErrors.js"
+import { busyWaits, isBusy } from "./sqlErrors.js"
 
 type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
@@ -21,20 +20,18 @@ export type Transaction = <A, E>(
 const rollback = (connection: Connection): Effect.Effect<void> => Effect.ignore(connection.executeRaw("ROLLBACK", []))
 
 // The statement itself can not be interrupted, so a transaction is never begun without somebody to end it.
-const begin = (connection: Connection, text: string, restore: Restore): Effect.Effect<void, SqlError> =>
-  Effect.flatMap(Schedule.driver(busySchedule), (waits) => {
-    const once = Effect.asVoid(connection.executeRaw(text, []))
-    const attempt: Effect.Effect<void, SqlError> = Effect.catchAll(once, (error) =>
-      isBusy(error)
-        ? Effect.matchEffect(restore(waits.next(error)), {
-            onFailure: () => Effect.fail(error),
-            onSuccess: () => attempt
-          })
-        : // Somebody may have left a transaction open on this connection.
-          Effect.zipRight(rollback(connection), once)
-    )
-    return attempt
+const begin = (connection: Connection, text: string, restore: Restore): Effect.Effect<void, SqlError> => {
+  const once = Effect.asVoid(connection.executeRaw(text, []))
+  return Effect.catchAll(once, (first) => {
+    // Somebody may have left a transaction open on this connection.
+    if (!isBusy(first)) return Effect.zipRight(rollback(connection), once)
+    return Effect.flatMap(busyWaits, (wait) => {
+      const again = (error: SqlError): Effect.Effect<void, SqlError> =>
+        Effect.zipRight(restore(wait(error)), Effect.catchIf(once, isBusy, again))
+      return again(first)
+    })
   })
+}
 
 /** The transactions of a client, which nobody else may use meanwhile. */
 export const make = (client: SqlClient.SqlClient): Transaction => {

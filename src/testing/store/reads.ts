@@ -2,7 +2,6 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { type AgentEvent, noUsage } from "../../domain/AgentEvent.js"
-import { RunId } from "../../domain/Ids.js"
 import * as RunState from "../../domain/RunState.js"
 import type { ConversationRow, Page, RunRow, StoreError, TurnRow } from "../../store/RunStore.js"
 import { RunStore } from "../../store/RunStore.js"
@@ -32,8 +31,7 @@ const turn = (runId: string, n: number, seq: number): TurnRow => {
     { type: "model-end", iteration: n, finishReason: "tool_calls", usage: { ...noUsage, outputTokens: n } }
   ]
   const state = events.reduce(
-    (folded, event, index) =>
-      RunState.reduce(folded, { runId: RunId.make(runId), seq: index + 1, event, createdAt: index }),
+    (folded, event, index) => RunState.reduce(folded, { seq: index + 1, event, createdAt: index }),
     RunState.empty(runId)
   )
   const { closed: _, open, ...header } = state

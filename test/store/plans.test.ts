@@ -1,0 +1,130 @@
+import * as Statement from "@effect/sql/Statement"
+import { describe, expect, it } from "@effect/vitest"
+import Database from "better-sqlite3"
+import * as Effect from "effect/Effect"
+import { moveStatement } from "../../src/store/internal/sqlAppend.js"
+import { RunStore } from "../../src/store/RunStore.js"
+import { WriteClient } from "../../src/store/SqlClients.js"
+import * as Sqlite from "../../src/store/Sqlite.js"
+import { append, begin, create, end, park, requeue, texts, tryClaim } from "../../src/testing/store/fixtures.js"
+import { databaseFile } from "./support.js"
+
+/** Every operation of the store once, with every optional condition. */
+const everything = Effect.gen(function* () {
+  const store = yield* RunStore
+  const run = yield* begin({ idempotency: { key: "k", bodyHash: "h" }, brought: [{ role: "user", content: "x" }] })
+  const { conversationId, key, runId } = run
+  const userId = "alice"
+  yield* create({ idempotency: { key: "k2", bodyHash: "h" }, conversationId, rejectIfBusy: true }).pipe(Effect.exit)
+  yield* append({
+    key,
+    events: texts(1),
+    set: { status: "running" },
+    turn: JSON.parse('{"n":1,"seq":1,"turn":{},"header":{}}'),
+    sides: [{ iteration: 1, data: 1 }]
+  })
+  yield* append({ key, epoch: 99, events: texts(1), set: { status: "running" } })
+  yield* park(run)
+  yield* requeue(run)
+  yield* tryClaim({ maxPerUser: 3 })
+  yield* store.claimAbandoned({ owner: "p2", ttlMs: 0, dead: ["p1"] })
+  yield* store.claimAbandoned({ owner: "p2", ttlMs: 0, dead: ["a", "b"] })
+  yield* store.renew({ owner: "p2", ttlMs: 0 })
+  yield* store.owned("p2")
+  yield* store.owners
+  yield* store.release({ key, epoch: 0 })
+  yield* store.find({ runId, userId })
+  yield* store.row(key)
+  yield* store.input(key)
+  yield* store.events({ key, after: 1, limit: 10 })
+  yield* store.checkpoints(key)
+  yield* store.turns({ key, upTo: 10 })
+  yield* store.sides(key)
+  yield* store.queuePosition(key)
+  yield* store.due(10)
+  yield* store.supersedable({ conversationId, before: 10 })
+  yield* store.list({ userId, limit: 10 })
+  yield* store.list({ userId, conversationId, status: "running", limit: 10, cursor: "OTk" })
+  yield* store.conversations({ userId, limit: 10, cursor: "WzEsIngiXQ" })
+  yield* store.conversation({ conversationId, userId })
+  yield* store.renameConversation({ conversationId, userId, title: "t" })
+  yield* store.saveCompaction({
+    conversationId,
+    uptoRunId: runId,
+    uptoIteration: 1,
+    summary: "s",
+    madeIn: runId,
+    madeAt: 1
+  })
+  yield* store.compactions(conversationId)
+  yield* end(run)
+  yield* create({ conversationId, userMessageId: run.userMessageId, regeneratedFrom: run })
+  yield* store.remove({ runId, userId })
+  const other = yield* create()
+  yield* end(other)
+  yield* store.removeConversation({ conversationId: other.conversationId, userId })
+})
+
+// Reading all of these is reading what is waiting or executing, and no more.
+const small = /^SCAN (\w+) USING (COVERING )?INDEX runs_(queued|executing|due|active)$/
+const derived = /^SCAN (json_each|busy|\(subquery-\d+\)|\d+ CONSTANT ROW|CONSTANT ROW|\d+-ROW VALUES CLAUSE)/
+
+describe("query plans", () => {
+  it.scoped("no statement reads a whole table", () =>
+    Effect.gen(function* () {
+      const filename = yield* databaseFile
+      const statements = new Map<string, ReadonlyArray<unknown>>()
+      yield* Effect.gen(function* () {
+        yield* everything.pipe(
+          Statement.withTransformer((statement) =>
+            Effect.sync(() => {
+              const [text, parameters] = statement.compile()
+              statements.set(text, parameters)
+              return statement
+            })
+          )
+        )
+        statements.set(moveStatement(yield* WriteClient), ["[]"])
+      }).pipe(Effect.provide(Sqlite.layer({ filename })))
+      expect(statements.size).toBeGreaterThan(40)
+      const db = yield* Effect.acquireRelease(
+        Effect.sync(() => new Database(filename)),
+        (open) => Effect.sync(() => open.close())
+      )
+      const scans = Array.from(statements).flatMap(([text, parameters]) =>
+        db
+          .prepare<Array<unknown>, { detail: string }>(`EXPLAIN QUERY PLAN ${text}`)
+          .all(...parameters)
+          .map(({ detail }) => detail)
+          .filter((detail) => detail.startsWith("SCAN") && !small.test(detail) && !derived.test(detail))
+          .map((detail) => `${detail}: ${text}`)
+      )
+      expect(scans).toEqual([])
+    })
+  )
+
+  it.scoped("a page of a log, a list and a sweep use the index made for them", () =>
+    Effect.gen(function* () {
+      const filename = yield* databaseFile
+      yield* Effect.scoped(Effect.provide(create(), Sqlite.layer({ filename })))
+      const db = new Database(filename)
+      const plan = (text: string) =>
+        db
+          .prepare<[], { detail: string }>(`EXPLAIN QUERY PLAN ${text}`)
+          .all()
+          .map(({ detail }) => detail)
+          .join("; ")
+      const paging = plan("SELECT json FROM events WHERE run_key = 1 AND seq > 5 ORDER BY seq LIMIT 256")
+      expect(paging).toContain("USING INDEX sqlite_autoindex_events_1 (run_key=? AND seq>?)")
+      expect(paging).not.toContain("TEMP B-TREE")
+      const listing = plan("SELECT * FROM runs WHERE user_id = 'a' AND key < 9 ORDER BY key DESC LIMIT 20")
+      expect(listing).toContain("USING INDEX runs_user (user_id=?")
+      expect(listing).not.toContain("TEMP B-TREE")
+      expect(plan("SELECT seq FROM events WHERE run_key = 1 AND type = 'checkpoint' ORDER BY seq")).toContain(
+        "events_checkpoints"
+      )
+      expect(plan("SELECT key FROM runs WHERE status = 'waiting_approval' AND next_expiry <= 5")).toContain("runs_due")
+      db.close()
+    })
+  )
+})
