@@ -193,20 +193,17 @@ const answer = (call: Call): ModelMessage => {
     return { ...base, result: { error: "The call was interrupted before it ran." }, isError: true }
   switch (result.state) {
     case "done":
-      return { ...base, result: result.result, isError: !result.ok }
+      return {
+        ...base,
+        result: call.edited ? { ...changed(call), result: result.result } : result.result,
+        isError: !result.ok
+      }
     case "invalid":
       return { ...base, result: result.result, isError: true }
     case "applied":
       return {
         ...base,
-        result: edited(call)
-          ? {
-              applied: true,
-              note: "A person changed the arguments before approving.",
-              input: call.input?.value,
-              result: result.result
-            }
-          : { applied: true, result: result.result },
+        result: { applied: true, ...(call.edited && changed(call)), result: result.result },
         isError: false
       }
     case "rejected":
@@ -227,7 +224,10 @@ const answer = (call: Call): ModelMessage => {
   }
 }
 
-const edited = (call: Call): boolean => call.input !== undefined && call.input !== call.proposed
+const changed = (call: Call) => ({
+  note: "A person changed the arguments before approving.",
+  input: call.input?.value
+})
 
 const reason = (result: unknown): { readonly reason?: unknown } =>
   typeof result === "object" && result !== null && "reason" in result ? { reason: result.reason } : {}

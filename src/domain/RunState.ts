@@ -34,7 +34,8 @@ export interface Started {
 /**
  * One tool call of a turn.
  *
- * - `proposed`: the arguments as the model gave them; `input`: the ones in force, which a person may have edited
+ * - `proposed`: the arguments as the model gave them; `input`: the ones in force, which a person may have changed
+ *   (`edited`)
  * - `open`: started, no outcome known; `doubt`: an open start that a person was asked about; `conflict`: the commit
  *   reported that its target changed
  * - `starts`: how often its present key was started; `asked`: approvals requested so far
@@ -50,6 +51,7 @@ export interface Call {
   readonly args: string
   readonly proposed?: { readonly value: unknown } | undefined
   readonly input?: { readonly value: unknown } | undefined
+  readonly edited?: boolean | undefined
   readonly open?: Started | undefined
   readonly phase?: ToolPhase | undefined
   readonly starts: number
@@ -261,7 +263,7 @@ const apply = (state: RunState, event: AgentEvent, seq: number, at: number): Run
           : {
               ...call,
               approval: { ...call.approval, decision: event },
-              ...(event.decision === "edited" && { input: { value: event.input } })
+              ...(event.decision === "edited" && { input: { value: event.input }, edited: true })
             }
       )
     case "tool-conflict":

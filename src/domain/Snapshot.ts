@@ -167,9 +167,7 @@ const toolCall = (call: RunState.Call, iteration: number): SnapshotToolCall => {
     state: callState(call),
     ...(call.input === undefined && { argumentsText: call.args }),
     ...(call.input !== undefined && { input: call.input.value }),
-    ...(call.proposed !== undefined && call.input !== call.proposed && call.proposed.value !== call.input?.value
-      ? { proposedInput: call.proposed.value }
-      : {}),
+    ...(call.edited === true && call.proposed !== undefined && { proposedInput: call.proposed.value }),
     ...(call.phase !== undefined && { phase: call.phase }),
     ...(call.progress !== "" && { progress: call.progress }),
     ...(approval !== undefined && { approval: snapshotApproval(approval) }),
@@ -198,7 +196,7 @@ const snapshotApproval = ({ decision, request: { type: _, ...request } }: RunSta
 export const toState = (snapshot: Snapshot): RunState.RunState => {
   const turns = rebuildTurns(snapshot)
   const last = turns.at(-1)
-  const open = snapshot.turnOpen ? last : undefined
+  const open = snapshot.turnOpen && last !== undefined ? reopened(last) : undefined
   return {
     ...RunState.empty(snapshot.runId),
     seq: snapshot.lastSeq,
@@ -227,6 +225,12 @@ export const toState = (snapshot: Snapshot): RunState.RunState => {
     closed: open === undefined ? turns : turns.slice(0, -1)
   }
 }
+
+/** A turn is opened by output. One that is open and shows none is complete without any, and stays when it is resumed. */
+const reopened = (turn: RunState.Turn): RunState.Turn =>
+  turn.parts.length > 0
+    ? turn
+    : { ...turn, ended: { finishReason: "stop", usage: { inputTokens: 0, outputTokens: 0, totalTokens: 0 } } }
 
 const endOf = (snapshot: Snapshot): TerminalEvent | undefined => {
   const usage = snapshot.usage
@@ -285,6 +289,7 @@ const rebuildCall = (call: SnapshotToolCall): RunState.Call => {
     args: call.argumentsText ?? "",
     proposed: "proposedInput" in call ? { value: call.proposedInput } : input,
     input,
+    ...("proposedInput" in call && { edited: true }),
     open: call.state === "running" ? { phase: call.phase ?? "execute", key: "" } : undefined,
     phase: call.phase,
     starts: 0,

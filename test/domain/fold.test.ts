@@ -1,0 +1,137 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as FastCheck from "effect/FastCheck"
+import type { AgentEvent } from "../../src/domain/AgentEvent.js"
+import type { Envelope } from "../../src/domain/Envelope.js"
+import { RunId } from "../../src/domain/Ids.js"
+import * as RunState from "../../src/domain/RunState.js"
+import * as RunStatus from "../../src/domain/RunStatus.js"
+import * as Events from "../../src/testing/EventArbitraries.js"
+
+const runId = RunId.make("run_01890000-0000-7000-8000-000000000001")
+const empty = RunState.empty(runId)
+
+const numbered = (events: ReadonlyArray<AgentEvent>): ReadonlyArray<Envelope> =>
+  events.map((event, index) => ({ runId, seq: index + 1, event, createdAt: index }))
+
+const standing = FastCheck.oneof(
+  FastCheck.constant(undefined),
+  FastCheck.record({ status: FastCheck.constantFrom(...RunStatus.all), recoverable: FastCheck.boolean() })
+)
+
+const expectLengths = (state: RunState.RunState): void => {
+  expect(RunState.text(state).length).toBe(state.textLength)
+  expect(RunState.text(state, "reasoning").length).toBe(state.reasoningLength)
+}
+
+describe("the transition table", () => {
+  it.prop(
+    "is total, closed, and gives up at a final status",
+    [standing, Events.event],
+    ([from, event]) => {
+      const to = RunStatus.next(from, event)
+      if (to !== undefined) expect(RunStatus.all).toContain(to.status)
+      if (from !== undefined && RunStatus.isFinal(from)) expect(to).toBeUndefined()
+      if (from === undefined && event.type !== "run-start") expect(to).toBeUndefined()
+      if (from?.status === "failed" && to !== undefined) expect(["running", "cancelled"]).toContain(to.status)
+    },
+    { fastCheck: { numRuns: 1000 } }
+  )
+
+  it.prop(
+    "allows every step of a log that a run can write, and exactly one end for each leg",
+    [Events.log],
+    ([log]) => {
+      let state = empty
+      for (const envelope of log) {
+        const before = state.seq === 0 ? undefined : state
+        expect({ event: envelope.event.type, ok: RunStatus.next(before, envelope.event) !== undefined }).toEqual({
+          event: envelope.event.type,
+          ok: true
+        })
+        state = RunState.reduce(state, envelope)
+      }
+    },
+    { fastCheck: { numRuns: 200 } }
+  )
+})
+
+describe("the fold", () => {
+  it.prop(
+    "never throws, whatever it is given",
+    [FastCheck.array(Events.event, { maxLength: 40 })],
+    ([events]) => {
+      const state = RunState.reduceAll(empty, numbered(events))
+      expect(state.seq).toBe(events.length)
+      RunState.pendingApprovals(state)
+      RunState.text(state)
+    },
+    { fastCheck: { numRuns: 200 } }
+  )
+
+  it.prop(
+    "of a whole is the fold of its rest into the fold of its beginning",
+    [Events.log, FastCheck.nat()],
+    ([log, n]) => {
+      const at = n % (log.length + 1)
+      const whole = RunState.reduceAll(empty, log)
+      expect(RunState.reduceAll(RunState.reduceAll(empty, log.slice(0, at)), log.slice(at))).toEqual(whole)
+    },
+    { fastCheck: { numRuns: 150 } }
+  )
+
+  it.prop(
+    "ignores what it has seen",
+    [Events.log, FastCheck.nat(), FastCheck.nat()],
+    ([log, n, m]) => {
+      const at = n % (log.length + 1)
+      const back = m % (at + 1)
+      const repeated = [...log.slice(0, at), ...log.slice(back)]
+      expect(RunState.reduceAll(empty, repeated)).toEqual(RunState.reduceAll(empty, log))
+    },
+    { fastCheck: { numRuns: 150 } }
+  )
+
+  it.prop(
+    "survives being written down at any point",
+    [Events.log, FastCheck.nat()],
+    ([log, n]) => {
+      const at = n % (log.length + 1)
+      const stored: RunState.RunState = JSON.parse(JSON.stringify(RunState.reduceAll(empty, log.slice(0, at))))
+      const whole: unknown = JSON.parse(JSON.stringify(RunState.reduceAll(empty, log)))
+      expect(JSON.parse(JSON.stringify(RunState.reduceAll(stored, log.slice(at))))).toEqual(whole)
+    },
+    { fastCheck: { numRuns: 150 } }
+  )
+
+  it.prop(
+    "keeps as much text as it says, at every point and through every cut",
+    [Events.log],
+    ([log]) => {
+      let state = empty
+      for (const envelope of log) {
+        const { event } = envelope
+        state = RunState.reduce(state, envelope)
+        expectLengths(state)
+        if (event.type !== "run-resumed") continue
+        expect(state.textLength).toBe(event.textLength)
+        expect(state.reasoningLength).toBe(event.reasoningLength)
+        for (const id of event.droppedToolCallIds) expect(RunState.findCall(state, id)).toBeUndefined()
+      }
+    },
+    { fastCheck: { numRuns: 200 } }
+  )
+
+  it.prop(
+    "cuts the draft to a beginning of itself",
+    [Events.log],
+    ([log]) => {
+      let state = empty
+      for (const envelope of log) {
+        const before = RunState.text(state)
+        state = RunState.reduce(state, envelope)
+        if (envelope.event.type === "run-resumed") expect(before.startsWith(RunState.text(state))).toBe(true)
+      }
+    },
+    { fastCheck: { numRuns: 150 } }
+  )
+})
