@@ -33,7 +33,6 @@ const server = () =>
     external: ["better-sqlite3"],
     banner: {
       js: [
-        "#!/usr/bin/env node",
         'import { createRequire as __createRequire } from "node:module"',
         "const require = __createRequire(import.meta.url)"
       ].join("\n")
@@ -50,10 +49,10 @@ const page = async () => {
   const files = readdirSync(from)
   await build({
     absWorkingDir: root,
-    entryPoints: files.filter((file) => file.endsWith(".entry.ts")).map((file) => join("src/web", file)),
+    entryPoints: files
+      .filter((file) => file.endsWith(".entry.ts"))
+      .map((file) => ({ in: join("src/web", file), out: file.slice(0, -".entry.ts".length) })),
     outdir: "dist/web",
-    entryNames: "[name]",
-    outExtension: { ".js": ".js" },
     bundle: true,
     minify: true,
     platform: "browser",

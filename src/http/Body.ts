@@ -9,8 +9,9 @@ import { toIncomingMessage } from "@effect/platform-node/NodeHttpServerRequest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
-import * as ParseResult from "effect/ParseResult"
+import type { ParseError } from "effect/ParseResult"
 import * as Schema from "effect/Schema"
+import * as Issues from "./Issues.js"
 import { BadRequest, PayloadTooLarge, UnsupportedMediaType } from "./RunsApi.js"
 import { Serving } from "./Serving.js"
 
@@ -119,29 +120,13 @@ export const json: Effect.Effect<
 })
 
 /**
- * Writes the path of a field the way JavaScript would: `messages[0].role`.
- *
- * @since 0.1.0
- * @category text
- */
-export const pathText = (path: ReadonlyArray<PropertyKey>): string =>
-  path.reduce<string>((text, key) => {
-    if (typeof key === "number") return `${text}[${key}]`
-    return text === "" ? String(key) : `${text}.${String(key)}`
-  }, "")
-
-/**
  * The first thing that is wrong, as a message that names the field.
  *
  * @since 0.1.0
- * @category text
+ * @category errors
  */
-export const badRequest = (error: ParseResult.ParseError): BadRequest => {
-  const issues = ParseResult.ArrayFormatter.formatErrorSync(error)
-  // Of the members of a union the one that got furthest is the one that was meant.
-  const issue = issues.reduce((a, b) => (b.path.length > a.path.length ? b : a))
-  const path = pathText(issue.path)
-  const message = issue.message.length > 300 ? `${issue.message.slice(0, 300)}…` : issue.message
+export const badRequest = (error: ParseError): BadRequest => {
+  const { message, path } = Issues.first(error)
   return new BadRequest(path === "" ? { message } : { message: `${path}: ${message}`, path })
 }
 

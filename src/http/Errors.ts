@@ -16,7 +16,7 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as RunError from "../domain/RunError.js"
 import { Authentication } from "./Auth.js"
-import { pathText } from "./Body.js"
+import { pathText } from "./Issues.js"
 import * as Api from "./RunsApi.js"
 import { Serving } from "./Serving.js"
 

@@ -1,0 +1,45 @@
+#!/usr/bin/env node
+/**
+ * The program `runlet`.
+ *
+ * @since 0.1.0
+ */
+import * as NodeContext from "@effect/platform-node/NodeContext"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
+import * as Wiring from "../node/Wiring.js"
+import * as Cli from "./Cli.js"
+
+/** Whoever sends a second signal does not want to wait. One that npm or a terminal doubled is not a second one. */
+const doubledMs = 300
+let first: number | undefined
+for (const [signal, code] of [
+  ["SIGINT", 130],
+  ["SIGTERM", 143]
+] as const) {
+  process.on(signal, () => {
+    first ??= performance.now()
+    if (performance.now() - first > doubledMs) process.exit(code)
+  })
+}
+
+Cli.run(Wiring.layer)(process.argv).pipe(
+  Effect.provide([NodeContext.layer, Cli.layerLogger(process.stderr.isTTY === true)]),
+  NodeRuntime.runMain({
+    disableErrorReporting: true,
+    disablePrettyLogger: true,
+    teardown: (exit, onExit) => {
+      if (Exit.isSuccess(exit) || Cause.isInterruptedOnly(exit.cause)) return onExit(0)
+      const failure = Option.filter(Cause.failureOption(exit.cause), (error) => error instanceof Cli.Failure)
+      const { exitCode, message } = Option.getOrElse(failure, () => ({
+        exitCode: 1,
+        message: `Runlet failed unexpectedly.\n${Cause.pretty(exit.cause)}`
+      }))
+      if (message !== "") process.stderr.write(`${message}\n`)
+      onExit(exitCode)
+    }
+  })
+)

@@ -1,0 +1,33 @@
+/**
+ * What is wrong with a value that came from outside, said so that its author finds the place.
+ *
+ * @since 0.1.0
+ */
+import * as ParseResult from "effect/ParseResult"
+
+/**
+ * Writes the path of a field the way JavaScript would: `messages[0].role`.
+ *
+ * @since 0.1.0
+ * @category text
+ */
+export const pathText = (path: ReadonlyArray<PropertyKey>): string =>
+  path.reduce<string>((text, key) => {
+    if (typeof key === "number") return `${text}[${key}]`
+    return text === "" ? String(key) : `${text}.${String(key)}`
+  }, "")
+
+/**
+ * The issue to report, with its path; empty for the value itself. Of the members of a union the one that got furthest
+ * is the one that was meant.
+ *
+ * @since 0.1.0
+ * @category errors
+ */
+export const first = (error: ParseResult.ParseError): { readonly path: string; readonly message: string } => {
+  const issues = ParseResult.ArrayFormatter.formatErrorSync(error)
+  const issue = issues.reduce((a, b) => (b.path.length > a.path.length ? b : a))
+  const message =
+    issue._tag === "Unexpected" ? issue.message.replace(/^is unexpected/, "is not known here") : issue.message
+  return { path: pathText(issue.path), message: message.length > 300 ? `${message.slice(0, 300)}…` : message }
+}
