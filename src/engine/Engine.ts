@@ -10,6 +10,7 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { Agent } from "../agent/Agent.js"
 import * as Closing from "../agent/Closing.js"
+import { OpenDocuments } from "../agent/Documents.js"
 import { IdGenerator } from "../domain/Ids.js"
 import { CurrentUser } from "../domain/Owner.js"
 import { Conflict } from "../domain/RunError.js"
@@ -60,6 +61,7 @@ const make = (
       process: yield* Process,
       tails: new LiveTails(),
       cache: new ResultCache(),
+      documents: yield* OpenDocuments,
       // A store that can not tell the time can not store anything either; that is found out soon enough.
       now: Effect.catchAll(store.now, () => Clock.currentTimeMillis),
       retention: options.retention ?? { eventsMs: day, runsMs: 30 * day }

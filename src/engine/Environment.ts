@@ -5,6 +5,7 @@
  */
 import type * as Effect from "effect/Effect"
 import type { AgentDefinition } from "../agent/Agent.js"
+import type { OpenDocuments } from "../agent/Documents.js"
 import type { IdGenerator } from "../domain/Ids.js"
 import type { ResumePolicy } from "../resume/ResumePolicy.js"
 import type { RunStore } from "../store/RunStore.js"
@@ -27,6 +28,7 @@ export interface Environment {
   readonly process: Process["Type"]
   readonly tails: LiveTails
   readonly cache: ResultCache
+  readonly documents: OpenDocuments["Type"]
   readonly now: Effect.Effect<number>
   readonly retention: { readonly eventsMs: number; readonly runsMs: number }
 }

@@ -154,7 +154,7 @@ export const checkpoint = (
     if (listed === undefined) return yield* noCheckpoint
     const state = yield* RunLog.load(env.store, row, seq)
     const input = yield* env.store.input(row.key)
-    const base = yield* RunPrompt.material(env.store, row, input, state)
+    const base = yield* RunPrompt.material(env, row, input, state)
     const messages = yield* RunPrompt.sent(env.store, row, base, state)
     const calls = Fold.turns(state).flatMap((turn) => turn.calls)
     const reasoning = Fold.text(state, "reasoning")

@@ -195,7 +195,7 @@ const loop = (
       tool: ToolCatalog.facts(catalog, row.mode),
       reuse: (state, call) => ToolCatalog.reuseFromRun(state, call) ?? cached(env, row, input, catalog, call)
     }
-    const base = yield* RunPrompt.material(store, row, input, yield* writer.settled)
+    const base = yield* RunPrompt.material(env, row, input, yield* writer.settled)
     const currentDocument = input.currentDocument
     while (true) {
       const state = yield* writer.settled

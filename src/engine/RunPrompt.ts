@@ -5,12 +5,12 @@
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { OpenDocuments } from "../agent/Documents.js"
 import * as History from "../agent/History.js"
 import type { RunInput } from "../domain/RunInput.js"
 import * as Fold from "../domain/RunState.js"
 import type { Model, ModelMessage } from "../model/Model.js"
 import type { Compaction, RunRow, RunStore, SideRecord, StoreError } from "../store/RunStore.js"
+import type { Environment } from "./Environment.js"
 import * as RunLog from "./RunLog.js"
 
 const sidesOf = (records: ReadonlyArray<SideRecord>): ReadonlyMap<number, unknown> =>
@@ -44,22 +44,25 @@ const exchange = (
  * @category prompts
  */
 export const material = (
-  store: RunStore["Type"],
+  { documents, store }: Pick<Environment, "documents" | "store">,
   row: RunRow,
   input: RunInput,
   state: Fold.RunState
 ): Effect.Effect<Omit<History.Material, "sides" | "summary">, StoreError> =>
   Effect.gen(function* () {
     const earlier = yield* Effect.forEach(input.prefix.runs, (runId) => exchange(store, runId, row.userId))
-    const notes = state.attempt > 1 ? yield* documentNotes(input, row.userId) : []
+    const notes = state.attempt > 1 ? yield* documentNotes(documents, input, row.userId) : []
     return { input, earlier: earlier.flatMap(Option.toArray), notes }
   })
 
-const documentNotes = (input: RunInput, user: string): Effect.Effect<ReadonlyArray<string>> =>
+const documentNotes = (
+  documents: Environment["documents"],
+  input: RunInput,
+  user: string
+): Effect.Effect<ReadonlyArray<string>> =>
   Effect.gen(function* () {
     const document = input.currentDocument
     if (document === null) return []
-    const documents = yield* OpenDocuments
     const found = yield* documents.describe({ id: document.id, user })
     if (Option.isNone(found)) {
       return document.contentHash === undefined

@@ -6,7 +6,6 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Closing from "../agent/Closing.js"
-import { OpenDocuments } from "../agent/Documents.js"
 import * as ToolCatalog from "../agent/ToolCatalog.js"
 import type { AgentEvent } from "../domain/AgentEvent.js"
 import { CurrentUser } from "../domain/Owner.js"
@@ -68,10 +67,13 @@ const title = (message: string): string => {
   return line.length <= 80 ? line : `${Json.wellFormed(line.slice(0, 79))}…`
 }
 
-const openDocument = (document: StartRequest["currentDocument"], user: string): Effect.Effect<CurrentDocument | null> =>
+const openDocument = (
+  { documents }: Environment,
+  document: StartRequest["currentDocument"],
+  user: string
+): Effect.Effect<CurrentDocument | null> =>
   Effect.gen(function* () {
     if (document === undefined || document === null) return null
-    const documents = yield* OpenDocuments
     const found = yield* documents.describe({ id: document.id, user })
     const known = Option.getOrUndefined(found)
     const name = document.title ?? known?.title
@@ -150,7 +152,7 @@ export const start = (
     }
     const userMessage = messages.at(-1)?.content ?? ""
     const mode = request.mode ?? "chat"
-    const currentDocument = yield* openDocument(request.currentDocument, user)
+    const currentDocument = yield* openDocument(env, request.currentDocument, user)
     const row = yield* create(env, supervisor, {
       user,
       existing: request.conversationId !== undefined,

@@ -118,11 +118,8 @@ export const Config = Schema.Struct({
   defaultModel: Schema.optional(filled),
   instructions: Schema.optionalWith(Schema.String, { default: () => "" }),
   tools: Schema.optional(Schema.Array(ToolConfig)),
-  /**
-   * Whether the sample workspace of documents and memories is offered to models; without the key, it is when no tools
-   * are configured.
-   */
-  documents: Schema.optional(Schema.Boolean),
+  /** Whether the workspace of documents and memories is offered to models. */
+  documents: Schema.optionalWith(Schema.Boolean, { default: () => true }),
   auth: Schema.optionalWith(AuthConfig, { default: () => ({ tokens: [], jwt: null }) }),
   limits: Schema.optionalWith(Limits, { default: () => Schema.decodeSync(Limits)({}) }),
   resume: Schema.optionalWith(ResumeOptions, { default: () => Schema.decodeSync(ResumeOptions)({}) }),

@@ -1,0 +1,129 @@
+/**
+ * From a configuration to the running stack: its models, its tools, the document workspace, the store and the engine.
+ *
+ * @since 0.1.0
+ */
+import type * as HttpClient from "@effect/platform/HttpClient"
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Record from "effect/Record"
+import * as Redacted from "effect/Redacted"
+import * as Agent from "../agent/Agent.js"
+import { OpenDocuments } from "../agent/Documents.js"
+import type { RunEngine } from "../engine/RunEngine.js"
+import * as Demo from "../model/Demo.js"
+import { withFallback } from "../model/Fallback.js"
+import type { Model } from "../model/Model.js"
+import * as OpenAiCompatible from "../model/OpenAiCompatible.js"
+import type { StoreError } from "../store/RunStore.js"
+import { Documents } from "../tool/documents/Documents.js"
+import * as DocumentTools from "../tool/documents/DocumentTools.js"
+import * as SqliteDocuments from "../tool/documents/SqliteDocuments.js"
+import * as HttpTool from "../tool/HttpTool.js"
+import type { Tool } from "../tool/Tool.js"
+import { type Config, ConfigError } from "./Config.js"
+import type { ModelConfig } from "./ConfigSchema.js"
+import * as Runlet from "./Runlet.js"
+
+const model = (
+  name: string,
+  config: ModelConfig,
+  { limits }: Config
+): Effect.Effect<Model, ConfigError, HttpClient.HttpClient> => {
+  const { contextWindow, price } = config
+  switch (config.provider) {
+    case "demo":
+      return Effect.succeed({ ...Demo.make(), contextWindow, price })
+    case "openai":
+    case "openai-compatible": {
+      const baseUrl = config.baseUrl ?? "https://api.openai.com/v1"
+      return OpenAiCompatible.make({
+        model: config.model ?? name,
+        baseUrl,
+        apiKey: config.apiKey,
+        headers: config.headers,
+        firstChunkTimeoutMs: limits.firstChunkTimeoutMs,
+        chunkTimeoutMs: limits.chunkTimeoutMs,
+        price,
+        contextWindow
+      })
+    }
+    case "anthropic":
+      return Effect.fail(
+        new ConfigError({
+          message: `models.${name}.provider: "anthropic" is not built in; provide its model layer from code, or use an OpenAI-compatible endpoint`
+        })
+      )
+  }
+}
+
+const models = (config: Config): Effect.Effect<Record<string, Model>, ConfigError, HttpClient.HttpClient> =>
+  Effect.map(
+    Effect.all(
+      Object.fromEntries(Object.entries(config.models).map(([name, one]) => [name, model(name, one, config)])),
+      { concurrency: 1 }
+    ),
+    (made) => {
+      const chained = (name: string, seen: ReadonlyArray<string>): Model | undefined => {
+        const first = made[name]
+        const next = config.models[name]?.fallback
+        if (first === undefined || next === undefined || seen.includes(next)) return first
+        const fallback = chained(next, [...seen, name])
+        return fallback === undefined ? first : withFallback(first, fallback)
+      }
+      return Object.fromEntries(
+        Object.keys(made).flatMap((name) => {
+          const one = chained(name, [])
+          return one === undefined ? [] : [[name, one] as const]
+        })
+      )
+    }
+  )
+
+const httpTools = (config: Config): Effect.Effect<ReadonlyArray<Tool>, ConfigError, HttpClient.HttpClient> =>
+  Effect.forEach(config.tools, (tool, index) =>
+    HttpTool.make(
+      { ...tool, headers: Record.map(tool.headers, Redacted.value) },
+      { maxResponseBytes: config.limits.maxToolResultBytes * 4 }
+    ).pipe(Effect.mapError((error) => new ConfigError({ message: `tools[${index}].parameters: ${error.message}` })))
+  )
+
+/** Configured tools stand before the workspace's of the same name. */
+const agent = (config: Config): Layer.Layer<Agent.Agent, ConfigError, Documents> =>
+  Layer.effect(
+    Agent.Agent,
+    Effect.gen(function* () {
+      const own = yield* httpTools(config)
+      const names = new Set(own.map((tool) => tool.name))
+      const documents = config.documents ? yield* DocumentTools.make : []
+      return Agent.make({
+        models: yield* models(config),
+        defaultModel: config.defaultModel,
+        instructions: config.instructions,
+        tools: [...own, ...documents.filter((tool) => !names.has(tool.name))],
+        limits: config.limits,
+        resume: config.resume
+      })
+    })
+  ).pipe(Layer.provide(NodeHttpClient.layerUndici))
+
+const openDocuments: Layer.Layer<never, never, Documents> = Layer.unwrapEffect(
+  Effect.map(Documents, (documents) => Layer.succeed(OpenDocuments, { describe: documents.describe }))
+)
+
+/**
+ * The stack that a configuration describes.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layer = (config: Config): Layer.Layer<RunEngine, ConfigError | StoreError> => {
+  const store = Runlet.layerStore({ filename: config.data })
+  const workspace = SqliteDocuments.layer
+  return Runlet.layerEngine({
+    policy: Runlet.policyOf(config.resume.policy),
+    retention: config.retention,
+    limitUsers: config.auth.tokens.length > 0
+  }).pipe(Layer.provide(agent(config)), Layer.provide(openDocuments), Layer.provide(workspace), Layer.provide(store))
+}
