@@ -211,6 +211,8 @@ export const make = (
     })
 
     const takeOver = Effect.gen(function* () {
+      // Our own leases come first: after a long sleep they may have run out without anybody having noticed.
+      if (runs.size > 0) yield* store.renew(claim)
       const owners = (yield* store.owners).filter((owner) => owner !== process.owner)
       const dead = yield* Effect.filter(owners, process.isGone)
       while (!draining && runs.size < agent.limits.maxConcurrentRuns) {

@@ -19,6 +19,8 @@ const url = Schema.String.pipe(
 const milliseconds = Schema.Int.pipe(Schema.positive())
 const headers = Schema.optionalWith(Schema.Record({ key: filled, value: secret }), { default: () => ({}) })
 
+const fields = Schema.Record({ key: Schema.String, value: Schema.Unknown })
+
 const Price = Schema.Struct({
   input: Schema.NonNegative,
   output: Schema.NonNegative,
@@ -47,6 +49,18 @@ export const ModelConfig = Schema.Union(
     baseUrl: url,
     apiKey: Schema.optional(secret),
     headers,
+    /** Fields for every request, and for those that ask for reasoning. */
+    extraBody: Schema.optional(fields),
+    thinkingBody: Schema.optional(fields),
+    /** Which of its own reasoning the server wants back. */
+    reasoningInput: Schema.optional(Schema.Literal("never", "tool-loop", "tool-calls", "always")),
+    /**
+     * How the server is told to go on writing an unfinished answer, as fields of its message and of the body; `null`
+     * where it can not. Matters for the resume policy `continue-draft`.
+     */
+    draft: Schema.optional(
+      Schema.NullOr(Schema.Struct({ message: Schema.optional(fields), body: Schema.optional(fields) }))
+    ),
     ...common
   }),
   Schema.Struct({

@@ -29,18 +29,18 @@ import * as Runlet from "./Runlet.js"
 const model = (
   name: string,
   config: ModelConfig,
-  { limits }: Config
+  { limits, resume }: Config
 ): Effect.Effect<Model, ConfigError, HttpClient.HttpClient> => {
   const { contextWindow, price } = config
   switch (config.provider) {
     case "demo":
       return Effect.succeed({ ...Demo.make(), contextWindow, price })
     case "openai":
-    case "openai-compatible": {
-      const baseUrl = config.baseUrl ?? "https://api.openai.com/v1"
+    case "openai-compatible":
       return OpenAiCompatible.make({
+        ...compatible(config, resume.policy),
         model: config.model ?? name,
-        baseUrl,
+        baseUrl: config.baseUrl ?? "https://api.openai.com/v1",
         apiKey: config.apiKey,
         headers: config.headers,
         firstChunkTimeoutMs: limits.firstChunkTimeoutMs,
@@ -48,7 +48,6 @@ const model = (
         price,
         contextWindow
       })
-    }
     case "anthropic":
       return Effect.fail(
         new ConfigError({
@@ -56,6 +55,14 @@ const model = (
         })
       )
   }
+}
+
+/** Who configures `continue-draft` has servers that can; `prefix` is what most of them understand. */
+const compatible = (config: ModelConfig, policy: Config["resume"]["policy"]) => {
+  if (config.provider !== "openai-compatible") return {}
+  const { draft, extraBody, reasoningInput, thinkingBody } = config
+  const prefix = policy === "continue-draft" ? { message: { prefix: true } } : undefined
+  return { extraBody, reasoningInput, thinkingBody, draft: draft === null ? undefined : (draft ?? prefix) }
 }
 
 const models = (config: Config): Effect.Effect<Record<string, Model>, ConfigError, HttpClient.HttpClient> =>
