@@ -76,7 +76,7 @@ describe("a turn", () => {
 
   it.scopedLive("uses its connection again after a proper end", () =>
     Effect.gen(function* () {
-      const upstream = yield* ScriptedUpstream.make({ script: [Script.answer("x")] })
+      const upstream = yield* ScriptedUpstream.make({ script: [reply([text("x"), finish("stop"), done, wait(20)])] })
       const model = yield* modelAt(upstream.url)
       for (let i = 0; i < 6; i++) expect((yield* collect(model)).error).toBeUndefined()
       // The pool may open a second one while it takes the first one back.
@@ -152,7 +152,7 @@ describe("the end", () => {
       expect(error).toBeUndefined()
       expect(textOf(parts)).toBe("x")
       expect(finishOf(parts)?.usage.totalTokens).toBe(2)
-      expect(ms).toBeLessThan(1_000)
+      expect(ms).toBeLessThan(2_500)
       expect((yield* closedWithin(upstream, 0, 1_000)).aborted).toBe(true)
     }).pipe(Effect.provide(undici))
   )
@@ -163,12 +163,12 @@ describe("the end", () => {
       const [withUsage, ms] = yield* timed(ask(late, { graceMs: 200 }))
       expect(withUsage.error).toBeUndefined()
       expect(finishOf(withUsage.parts)?.usage.inputTokens).toBe(7)
-      expect(ms).toBeLessThan(1_500)
+      expect(ms).toBeLessThan(3_000)
       yield* closedWithin(withUsage.upstream, 0, 1_000)
-      const alive = Array.from({ length: 100 }, () => [comment("on"), wait(20)]).flat()
+      const alive = Array.from({ length: 400 }, () => [comment("on"), wait(20)]).flat()
       const [kept, keptMs] = yield* timed(ask([reply([text("x"), finish("stop"), alive])], { graceMs: 200 }))
       expect(kept.error).toBeUndefined()
-      expect(keptMs).toBeLessThan(1_500)
+      expect(keptMs).toBeLessThan(3_000)
     })
   )
 
@@ -221,7 +221,7 @@ describe("silence", () => {
         const [{ error, parts, upstream }, ms] = yield* timed(ask([script], short))
         expect(error).toMatchObject({ code: "timeout", recoverable: true, retryable: true })
         expect(textOf(parts)).toBe(kept)
-        expect(ms).toBeLessThan(1_500)
+        expect(ms).toBeLessThan(3_000)
         expect((yield* closedWithin(upstream, 0, 1_000)).aborted).toBe(true)
       }
     })
@@ -229,31 +229,31 @@ describe("silence", () => {
 
   it.scopedLive("within the output has its own limit, however long the first may be", () =>
     Effect.gen(function* () {
-      const script = [reply([text("a"), wait(20), text("b")], { end: "open" })]
+      const script = [reply([wait(300), text("a"), wait(20), text("b")], { end: "open" })]
       const [{ error, parts }, ms] = yield* timed(ask(script, { firstChunkTimeoutMs: 20_000, chunkTimeoutMs: 100 }))
       expect(error).toMatchObject({ code: "timeout" })
       expect(error?.message).toContain("100 ms")
       expect(textOf(parts)).toBe("ab")
-      expect(ms).toBeLessThan(1_500)
+      expect(ms).toBeLessThan(3_000)
     })
   )
 
   it.scopedLive("is not counted while the reader is busy", () =>
     Effect.gen(function* () {
       const upstream = yield* ScriptedUpstream.make({
-        script: [reply([text("a"), gate("more"), text("b"), finish("stop"), done])]
+        script: [reply([text("a"), gate("a"), text("b"), gate("b"), text("c"), finish("stop"), done])]
       })
       const model = yield* modelAt(upstream.url, { firstChunkTimeoutMs: 5_000, chunkTimeoutMs: 150 })
       const types: Array<string> = []
       yield* model.stream(request).pipe(
         Stream.runForEach((part) => {
           types.push(part.type)
-          return part.type === "text-delta" && part.delta === "a"
-            ? Effect.zipRight(Effect.sleep(600), upstream.release("more"))
-            : Effect.sleep(300)
+          return part.type === "text-delta"
+            ? Effect.zipRight(Effect.sleep(400), upstream.release(part.delta))
+            : Effect.void
         })
       )
-      expect(types).toEqual(["text-delta", "text-delta", "finish"])
+      expect(types).toEqual(["text-delta", "text-delta", "text-delta", "finish"])
     }).pipe(Effect.provide(undici))
   )
 
