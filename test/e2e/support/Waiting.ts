@@ -1,0 +1,18 @@
+/** Waiting for what another process does: polled, because nothing there can be awaited from here. */
+
+export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
+
+/** The first value that is not `undefined`. */
+export const eventually = async <A>(
+  what: string,
+  look: () => A | undefined | Promise<A | undefined>,
+  withinMs = 20_000
+): Promise<A> => {
+  const until = Date.now() + withinMs
+  for (;;) {
+    const found = await look()
+    if (found !== undefined) return found
+    if (Date.now() > until) throw new Error(`waited ${withinMs} ms in vain for ${what}`)
+    await pause(15)
+  }
+}
