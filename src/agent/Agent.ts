@@ -59,6 +59,8 @@ export const make = (options: {
 }
 
 /**
+ * The agent made by `make`, as the one that the engine runs.
+ *
  * @since 0.1.0
  * @category layers
  */

@@ -383,7 +383,7 @@ export const CheckpointEvent = event("checkpoint", {
 })
 
 /**
- * Terminal: completed.
+ * Terminal: the run is completed. `timing` is in milliseconds.
  *
  * @since 0.1.0
  * @category events
@@ -396,7 +396,7 @@ export const Finish = event("finish", {
 })
 
 /**
- * Terminal: cancelled.
+ * Terminal: the run is cancelled, by its user, by a later run of its conversation, or by a limit.
  *
  * @since 0.1.0
  * @category events
@@ -472,7 +472,7 @@ export type EventOf<Type extends AgentEvent["type"]> = Extract<AgentEvent, { rea
 export type TerminalEvent = EventOf<"finish" | "cancelled" | "error">
 
 /**
- * No tokens.
+ * The usage of a run that has not called a model yet.
  *
  * @since 0.1.0
  * @category models

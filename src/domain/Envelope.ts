@@ -26,11 +26,15 @@ export const Envelope = Schema.Struct({
 export type Envelope = typeof Envelope.Type
 
 /**
+ * An envelope from any value; fails with a `ParseError`.
+ *
  * @since 0.1.0
  * @category codecs
  */
 export const decode = Schema.decodeUnknown(Envelope)
 /**
+ * An envelope from any value; throws a `ParseError`.
+ *
  * @since 0.1.0
  * @category codecs
  */

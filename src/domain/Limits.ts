@@ -69,7 +69,7 @@ export const ResumeOptions = Schema.Struct({
 export type ResumeOptions = typeof ResumeOptions.Type
 
 /**
- * Every default.
+ * Every limit at its default.
  *
  * @since 0.1.0
  * @category constants
@@ -77,7 +77,7 @@ export type ResumeOptions = typeof ResumeOptions.Type
 export const defaults: Limits = Schema.decodeSync(Limits)({})
 
 /**
- * Every default.
+ * Every resume option at its default.
  *
  * @since 0.1.0
  * @category constants

@@ -18,6 +18,8 @@ import type { RunStatus } from "./RunStatus.js"
 export type ToolCallState = "streaming" | "ready" | "running" | "waiting" | ToolResultState
 
 /**
+ * What a call asks a person, and the answer once there is one.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -26,6 +28,8 @@ export interface SnapshotApproval extends Omit<EventOf<"approval-request">, "typ
 }
 
 /**
+ * A tool call as it stands. `proposedInput` is what the model asked for, where a person has changed it.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -49,6 +53,8 @@ export interface SnapshotToolCall {
 }
 
 /**
+ * A piece of the answer in the order of its making: text, reasoning, or the place of a tool call.
+ *
  * @since 0.1.0
  * @category models
  */

@@ -23,6 +23,8 @@ import type { Decision } from "./RunWriter.js"
 import { expire, requeued, type Supervisor } from "./Supervisor.js"
 
 /**
+ * The decision that stands, who took it, and where in the log it is.
+ *
  * @since 0.1.0
  * @category models
  */

@@ -173,6 +173,9 @@ const make = (
   })
 
 /**
+ * The engine with options. When the layer closes, its runs stop where they are, to be taken on by the next process that
+ * opens the store.
+ *
  * @since 0.1.0
  * @category layers
  */
@@ -182,6 +185,8 @@ export const layerWith = (
   Layer.scoped(RunEngine, make(options))
 
 /**
+ * The engine with every option at its default.
+ *
  * @since 0.1.0
  * @category layers
  */

@@ -17,6 +17,8 @@ import type { Frame } from "./RunEngine.js"
 import type { RunWriter } from "./RunWriter.js"
 
 /**
+ * The committing fiber as writers see it.
+ *
  * @since 0.1.0
  * @category models
  */

@@ -50,6 +50,8 @@ const withQueue = <A extends { readonly status: RunStatus.RunStatus }>(
   })
 
 /**
+ * The run as it stands, from memory where this process executes it and from the store otherwise.
+ *
  * @since 0.1.0
  * @category reading
  */
@@ -84,6 +86,8 @@ const summary = (row: RunRow): RunSummary => ({
 })
 
 /**
+ * A page of the user's runs, newest first.
+ *
  * @since 0.1.0
  * @category reading
  */
@@ -111,6 +115,8 @@ export const list = (
   })
 
 /**
+ * Where the user's run could go on from, in order.
+ *
  * @since 0.1.0
  * @category checkpoints
  */

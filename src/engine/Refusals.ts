@@ -8,12 +8,16 @@ import { NotFound, Unavailable } from "../domain/RunError.js"
 import type { StoreError } from "../store/RunStore.js"
 
 /**
+ * The run does not exist or belongs to somebody else; a caller can not tell which.
+ *
  * @since 0.1.0
  * @category errors
  */
 export const noRun = new NotFound({ message: "There is no such run, or it is not yours. Check the id." })
 
 /**
+ * The conversation does not exist or belongs to somebody else; a caller can not tell which.
+ *
  * @since 0.1.0
  * @category errors
  */

@@ -18,6 +18,8 @@ import type { Decision } from "./RunWriter.js"
 import type { Supervisor } from "./Supervisor.js"
 
 /**
+ * What a client says about the run that it wants to go on with. The ids are checked when given.
+ *
  * @since 0.1.0
  * @category models
  */

@@ -113,6 +113,8 @@ export const appendOf = (numbered: Numbering.Numbered): Pick<Append, "events" | 
 }
 
 /**
+ * The one way to the log of a run that this process executes: it numbers, joins, cleans and folds what is to be stored.
+ *
  * @since 0.1.0
  * @category models
  */

@@ -23,6 +23,8 @@ import * as RunLog from "./RunLog.js"
 import { type Decided, type Decision, RunWriter } from "./RunWriter.js"
 
 /**
+ * The runs of this process, and what may be done to runs of any process.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -88,6 +90,8 @@ export const requeued = (state: Fold.RunState): ReadonlyArray<AgentEvent> =>
   state.status === "waiting_approval" ? [{ type: "run-status", status: "queued", reason: "approval" }] : []
 
 /**
+ * A supervisor that takes runs from the queue and from dead processes for as long as its scope is open.
+ *
  * @since 0.1.0
  * @category constructors
  */

@@ -9,6 +9,8 @@ import type { Socket } from "node:net"
 import * as Effect from "effect/Effect"
 
 /**
+ * The open connections of a server, to be closed in good order.
+ *
  * @since 0.1.0
  * @category models
  */

@@ -197,6 +197,8 @@ const chat = Effect.gen(function* () {
 })
 
 /**
+ * The handlers of the calls that start runs and go on with them.
+ *
  * @since 0.1.0
  * @category layers
  */

@@ -15,6 +15,8 @@ import { RenameBody } from "./RunsSchemas.js"
 const decodeRename = Body.decode(RenameBody)
 
 /**
+ * The handlers of the calls about conversations.
+ *
  * @since 0.1.0
  * @category layers
  */

@@ -139,6 +139,8 @@ const trace = (runId: string) =>
   })
 
 /**
+ * The handlers of the calls about one run, and of the list of runs.
+ *
  * @since 0.1.0
  * @category layers
  */

@@ -49,6 +49,8 @@ const signOut = Effect.map(HttpServerRequest, (request) =>
 )
 
 /**
+ * The handlers of the calls about the server and the session of its page.
+ *
  * @since 0.1.0
  * @category layers
  */

@@ -362,7 +362,7 @@ export class ServerGroup extends HttpApiGroup.make("server")
   ) {}
 
 /**
- * The contract.
+ * The contract: all groups, and the errors that any call may answer with.
  *
  * @since 0.1.0
  * @category api

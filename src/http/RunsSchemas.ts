@@ -11,6 +11,8 @@ import * as Status from "../domain/RunStatus.js"
 import type * as Snap from "../domain/Snapshot.js"
 
 /**
+ * The states of a run as they stand in answers.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -157,18 +159,24 @@ export const ContinueBody = Schema.Struct({
 }).annotations({ identifier: "ContinueBody" })
 
 /**
+ * The body of `POST /chat`: a new message, or a run to go on with.
+ *
  * @since 0.1.0
  * @category models
  */
 export const ChatBody = Schema.Union(ContinueBody, StartBody)
 
 /**
+ * The body of a cancel: why, if there is something to say.
+ *
  * @since 0.1.0
  * @category models
  */
 export const CancelBody = Schema.Struct({ reason: Schema.optional(Schema.String.pipe(Schema.maxLength(1000))) })
 
 /**
+ * The body of a decision. `input` belongs to `edit`, and is the whole of the new arguments.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -180,6 +188,8 @@ export const DecideBody = Schema.Struct({
 }).annotations({ identifier: "DecideBody" })
 
 /**
+ * The body of a regeneration: another model, if wanted.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -189,6 +199,8 @@ export const RegenerateBody = Schema.Struct({
 })
 
 /**
+ * The body of a resume; the run is named by the path.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -198,12 +210,16 @@ export const ResumeRunBody = Schema.Struct({
 })
 
 /**
+ * The body of a renaming: the new title.
+ *
  * @since 0.1.0
  * @category models
  */
 export const RenameBody = Schema.Struct({ title: Filled.pipe(Schema.maxLength(200)) })
 
 /**
+ * The body of a sign-in: a token.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -223,12 +239,16 @@ export const Accepted = Schema.Struct({
 }).annotations({ identifier: "Accepted" })
 
 /**
+ * The state that the run ended in, and its last seq.
+ *
  * @since 0.1.0
  * @category models
  */
 export const CancelResult = Schema.Struct({ runId: Schema.String, status: RunStatus, lastSeq: Schema.Int })
 
 /**
+ * The decision that stands, and where in the log it is.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -240,6 +260,8 @@ export const DecideResult = Schema.Struct({
 })
 
 /**
+ * A checkpoint as lists show it.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -251,6 +273,8 @@ export const CheckpointItem = Schema.Struct({
 })
 
 /**
+ * A conversation as lists show it.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -264,6 +288,8 @@ export const ConversationItem = Schema.Struct({
 }).annotations({ identifier: "Conversation" })
 
 /**
+ * A message of a conversation. The state is that of the run that wrote it.
+ *
  * @since 0.1.0
  * @category models
  */

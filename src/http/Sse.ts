@@ -87,6 +87,8 @@ export interface SseSink {
 }
 
 /**
+ * A parser that is fed bytes as they come.
+ *
  * @since 0.1.0
  * @category models
  */

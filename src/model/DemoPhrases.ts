@@ -5,6 +5,8 @@
  */
 
 /**
+ * All that the demo model can say, in one language.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -33,6 +35,8 @@ export interface Phrases {
 }
 
 /**
+ * The phrases in English.
+ *
  * @since 0.1.0
  * @category constants
  */
@@ -85,6 +89,8 @@ The last three may stand in front of anything.`,
 }
 
 /**
+ * The phrases in Chinese; the help is in English.
+ *
  * @since 0.1.0
  * @category constants
  */

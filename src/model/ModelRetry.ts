@@ -21,6 +21,8 @@ export interface RetryOptions {
 }
 
 /**
+ * Three retries, after about half a second, one and two seconds.
+ *
  * @since 0.1.0
  * @category constants
  */

@@ -35,6 +35,8 @@ export interface Calls {
 }
 
 /**
+ * The calls of one turn, none yet.
+ *
  * @since 0.1.0
  * @category constructors
  */

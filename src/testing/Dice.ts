@@ -7,6 +7,8 @@
 import * as FastCheck from "effect/FastCheck"
 
 /**
+ * Throws that are used one after the other.
+ *
  * @since 0.1.0
  * @category models
  */

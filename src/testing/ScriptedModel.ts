@@ -49,16 +49,22 @@ export interface ScriptedTurn {
 }
 
 /**
+ * Says text, one delta a piece.
+ *
  * @since 0.1.0
  * @category constructors
  */
 export const text = (...pieces: ReadonlyArray<string>): Move => ({ _tag: "text", pieces })
 /**
+ * Thinks aloud, one delta a piece.
+ *
  * @since 0.1.0
  * @category constructors
  */
 export const reasoning = (...pieces: ReadonlyArray<string>): Move => ({ _tag: "reasoning", pieces })
 /**
+ * Calls a tool. An input that is a string is taken for the arguments as they are, valid or not.
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -69,26 +75,36 @@ export const call = (name: string, input: unknown, id?: string): Move => ({
   id
 })
 /**
+ * Says nothing for some milliseconds.
+ *
  * @since 0.1.0
  * @category constructors
  */
 export const sleep = (ms: number): Move => ({ _tag: "sleep", ms })
 /**
+ * Says nothing until the effect is done.
+ *
  * @since 0.1.0
  * @category constructors
  */
 export const wait = (effect: Effect.Effect<void>): Move => ({ _tag: "wait", effect })
 /**
+ * Says nothing any more.
+ *
  * @since 0.1.0
  * @category constructors
  */
 export const hang: Move = { _tag: "hang" }
 /**
+ * Ends without a finish, as a broken connection does.
+ *
  * @since 0.1.0
  * @category constructors
  */
 export const truncate: Move = { _tag: "truncate" }
 /**
+ * Fails with this code; by default not retryable, and recoverable.
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -105,6 +121,8 @@ export const fail = (
   })
 })
 /**
+ * A turn of these moves.
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -182,6 +200,8 @@ export interface ScriptedModel extends Model {
 }
 
 /**
+ * A model by a script. Behind its last turn it says that the script has ended.
+ *
  * @since 0.1.0
  * @category constructors
  */

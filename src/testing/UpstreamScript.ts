@@ -94,6 +94,8 @@ export const body = (status: number, contentType: string, content: string, heade
 })
 
 /**
+ * Bytes as they are.
+ *
  * @since 0.1.0
  * @category steps
  */
@@ -123,12 +125,16 @@ export const delta = (value: unknown, finishReason: string | null = null): Step 
   })
 
 /**
+ * A chunk of text.
+ *
  * @since 0.1.0
  * @category steps
  */
 export const text = (content: string): Step => delta({ content })
 
 /**
+ * A chunk of `reasoning_content`.
+ *
  * @since 0.1.0
  * @category steps
  */
@@ -158,6 +164,8 @@ export const toolCall = (fragment: {
   })
 
 /**
+ * A chunk that only says why the turn ended.
+ *
  * @since 0.1.0
  * @category steps
  */
@@ -188,24 +196,32 @@ export const usage = (
   })
 
 /**
+ * The end mark of the stream.
+ *
  * @since 0.1.0
  * @category steps
  */
 export const done: Step = raw("data: [DONE]\n\n")
 
 /**
+ * A comment line, as keep-alives are.
+ *
  * @since 0.1.0
  * @category steps
  */
 export const comment = (content: string): Step => raw(`: ${content}\n\n`)
 
 /**
+ * Nothing for some milliseconds.
+ *
  * @since 0.1.0
  * @category steps
  */
 export const wait = (ms: number): Step => ({ waitMs: ms })
 
 /**
+ * Nothing until the gate of this name is opened.
+ *
  * @since 0.1.0
  * @category steps
  */

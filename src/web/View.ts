@@ -1,4 +1,8 @@
-/** Draws a snapshot. Elements are kept by key and only their texts change, so that what is being read stays put. */
+/**
+ * Draws a snapshot. Elements are kept by key and only their texts change, so that what is being read stays put.
+ *
+ * @since 0.1.0
+ */
 import * as Status from "../domain/RunStatus.js"
 import type { Snapshot, SnapshotToolCall } from "../domain/Snapshot.js"
 import { byId, make, setText, show } from "./Dom.js"
@@ -97,7 +101,12 @@ const ending = (run: Snapshot): string => {
   return ""
 }
 
-/** Draws the run. `decide` is called with a person's answer to an approval request. */
+/**
+ * Draws the run. `decide` is called with a person's answer to an approval request.
+ *
+ * @since 0.1.0
+ * @category drawing
+ */
 export const draw = (run: Snapshot, decide: Decide) => {
   const parts = byId("parts", HTMLElement)
   const calls = new Map(run.toolCalls.map((call) => [call.toolCallId, call]))

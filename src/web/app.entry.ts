@@ -1,6 +1,8 @@
 /**
  * The page: asks, shows the run as it comes, stops it, answers its questions, and finds it again after a reload. The
  * log is folded by the same function that the server uses.
+ *
+ * @since 0.1.0
  */
 import type { Envelope } from "../domain/Envelope.js"
 import * as RunState from "../domain/RunState.js"

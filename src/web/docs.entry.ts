@@ -1,4 +1,8 @@
-/** The reference: the server's own OpenAPI document as a page, without anything from elsewhere. */
+/**
+ * The reference: the server's own OpenAPI document as a page, without anything from elsewhere.
+ *
+ * @since 0.1.0
+ */
 import { byId, make, show } from "./Dom.js"
 import { call } from "./Server.js"
 

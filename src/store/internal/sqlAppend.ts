@@ -2,6 +2,8 @@
  * Group commit. One statement moves the rows of all runs of a batch that may be moved; what does not come back was
  * refused and drops out alone. The events of the others follow in multi-row inserts of fixed sizes, so that every
  * statement is prepared once.
+ *
+ * @since 0.1.0
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type { Connection } from "@effect/sql/SqlConnection"
@@ -78,7 +80,12 @@ interface Placed {
 const insertSizes = [500, 50, 5, 1] as const
 const insertColumns = 5
 
-/** Inserts events. */
+/**
+ * Makes the function that inserts events, in statements of fixed sizes.
+ *
+ * @since 0.1.0
+ * @category statements
+ */
 export const makeInsertEvents = (sql: SqlClient.SqlClient) => {
   const blank = { run_key: 0, seq: 0, type: "", json: "", created_at: 0 }
   const statements = insertSizes.map((size) => {
@@ -158,7 +165,12 @@ const split = (batch: ReadonlyArray<EncodedAppend>): ReadonlyArray<Group> => {
 
 const quiet = Effect.withTracerEnabled(false)
 
-/** The text of the statement that moves the rows of a batch, which is its one parameter. */
+/**
+ * The text of the statement that moves the rows of a batch, which is its one parameter.
+ *
+ * @since 0.1.0
+ * @category statements
+ */
 export const moveStatement = (sql: SqlClient.SqlClient): string => {
   const source = sql.onDialectOrElse({
     orElse: () => `SELECT ${fields.map((name, index) => `value ->> ${index} AS ${name}`).join(", ")} FROM json_each(`
@@ -196,7 +208,12 @@ export const moveStatement = (sql: SqlClient.SqlClient): string => {
     RETURNING runs.key, runs.last_seq AS "lastSeq", runs.epoch`.compile()[0]
 }
 
-/** Appends batches. */
+/**
+ * Makes the store's `append` from its transactions.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
 export const make = (sql: SqlClient.SqlClient, transaction: Transaction) => {
   const moveText = moveStatement(sql)
   const insertEvents = makeInsertEvents(sql)

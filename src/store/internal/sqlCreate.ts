@@ -1,4 +1,8 @@
-/** How a run comes to be: one transaction that checks everything and then writes everything. */
+/**
+ * How a run comes to be: one transaction that checks everything and then writes everything.
+ *
+ * @since 0.1.0
+ */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type { SqlError } from "@effect/sql/SqlError"
 import * as Clock from "effect/Clock"
@@ -14,7 +18,12 @@ interface Place {
   readonly ord: number | undefined
 }
 
-/** Creates runs. */
+/**
+ * Makes the store's `create` from its transactions.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
 export const make = (sql: SqlClient.SqlClient, transaction: Transaction) => {
   const columns = sql.literal(runColumns)
   const insertEvents = makeInsertEvents(sql)

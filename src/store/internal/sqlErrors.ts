@@ -1,4 +1,8 @@
-/** What a failed statement means for the store. */
+/**
+ * What a failed statement means for the store.
+ *
+ * @since 0.1.0
+ */
 import type { SqlError } from "@effect/sql/SqlError"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -9,14 +13,24 @@ import { StoreError } from "../RunStore.js"
 const codeOf = (error: SqlError): string =>
   Predicate.hasProperty(error.cause, "code") && typeof error.cause.code === "string" ? error.cause.code : ""
 
-/** Whether somebody else holds the database for the moment. */
+/**
+ * Whether somebody else holds the database for the moment.
+ *
+ * @since 0.1.0
+ * @category predicates
+ */
 export const isBusy = (error: SqlError): boolean => /^SQLITE_(BUSY|LOCKED)/.test(codeOf(error))
 
 // Broken files, broken rules and broken statements fail again however often they are tried.
 const isCorrupt = (error: SqlError): boolean =>
   /^SQLITE_(CORRUPT|NOTADB|CONSTRAINT|MISMATCH|SCHEMA|FORMAT|ERROR$)/.test(codeOf(error))
 
-/** The store's error for a failed statement. */
+/**
+ * The store's error for a failed statement.
+ *
+ * @since 0.1.0
+ * @category conversions
+ */
 export const refail =
   (method: string) =>
   (error: SqlError): StoreError =>
@@ -32,7 +46,12 @@ const schedule = Schedule.exponential("2 millis", 1.5).pipe(
 // A lock of the file system is held in real time, whatever clock the program is told.
 const clock = Clock.make()
 
-/** Waits between tries for a lock, while the event loop is free. The waits fail with the error when they are used up. */
+/**
+ * Waits between tries for a lock, while the event loop is free. The waits fail with the error when they are used up.
+ *
+ * @since 0.1.0
+ * @category retrying
+ */
 export const busyWaits: Effect.Effect<(error: SqlError) => Effect.Effect<void, SqlError>> = Effect.map(
   Schedule.driver(schedule),
   (waits) => (error) =>
@@ -43,7 +62,12 @@ export const busyWaits: Effect.Effect<(error: SqlError) => Effect.Effect<void, S
     )
 )
 
-/** Tries again while somebody else holds the database. For statements outside of transactions. */
+/**
+ * Tries again while somebody else holds the database. For statements outside of transactions.
+ *
+ * @since 0.1.0
+ * @category retrying
+ */
 export const retryBusy = <A, R>(effect: Effect.Effect<A, SqlError, R>): Effect.Effect<A, SqlError, R> =>
   Effect.catchIf(effect, isBusy, (first) =>
     Effect.flatMap(busyWaits, (wait) => {

@@ -1,4 +1,8 @@
-/** The tables of the SQL store, for every dialect, and their history. */
+/**
+ * The tables of the SQL store, for every dialect, and their history.
+ *
+ * @since 0.1.0
+ */
 import * as Migrator from "@effect/sql/Migrator"
 import * as SqlClient from "@effect/sql/SqlClient"
 import type { SqlError } from "@effect/sql/SqlError"
@@ -149,6 +153,9 @@ const failed = (reason: StoreError["reason"]) => (cause: unknown) =>
 /**
  * Brings the tables up to date, in one transaction, so that processes that start at once do not disturb each other.
  * Refuses a database that a newer version has changed.
+ *
+ * @since 0.1.0
+ * @category migrations
  */
 export const migrate: Effect.Effect<void, StoreError, WriteClient> = Effect.gen(function* () {
   const sql = yield* WriteClient

@@ -1,17 +1,31 @@
-/** How rows are read from the tables, and the shapes they come in. */
+/**
+ * How rows are read from the tables, and the shapes they come in.
+ *
+ * @since 0.1.0
+ */
 import type { AgentEvent, RunMode } from "../../domain/AgentEvent.js"
 import type { RunStatus } from "../../domain/RunStatus.js"
 import type { EncodedRow } from "../Encoded.js"
 import type { ConversationRow, MessageRow, StoredEvent } from "../RunStore.js"
 
-/** The columns of a run, named as in `RawRun`. */
+/**
+ * The columns of a run, named as in `RawRun`.
+ *
+ * @since 0.1.0
+ * @category runs
+ */
 export const runColumns = `key, run_id AS "runId", user_id AS "userId", conversation_id AS "conversationId",
   user_message_id AS "userMessageId", assistant_message_id AS "assistantMessageId", model, mode, status, recoverable,
   regenerated_from AS "regeneratedFrom", ord, epoch, owner, lease_expires_at AS "leaseExpiresAt",
   last_seq AS "lastSeq", attempt, iteration, usage, error, next_expiry AS "nextExpiry",
   compacted_seq AS "compactedSeq", created_at AS "createdAt", updated_at AS "updatedAt", ended_at AS "endedAt"`
 
-/** A run as the database gives it. Some drivers give large integers as text. */
+/**
+ * A run as the database gives it. Some drivers give large integers as text.
+ *
+ * @since 0.1.0
+ * @category runs
+ */
 export interface RawRun {
   readonly key: number | string
   readonly runId: string
@@ -43,6 +57,12 @@ export interface RawRun {
 const optionalNumber = (value: number | string | null): number | undefined =>
   value === null ? undefined : Number(value)
 
+/**
+ * A run from its row.
+ *
+ * @since 0.1.0
+ * @category runs
+ */
 export const toRun = (raw: RawRun): EncodedRow => ({
   ...raw,
   key: Number(raw.key),
@@ -58,6 +78,12 @@ export const toRun = (raw: RawRun): EncodedRow => ({
   endedAt: optionalNumber(raw.endedAt)
 })
 
+/**
+ * An event as the database gives it.
+ *
+ * @since 0.1.0
+ * @category events
+ */
 export interface RawEvent {
   readonly seq: number
   readonly type: AgentEvent["type"]
@@ -65,9 +91,20 @@ export interface RawEvent {
   readonly createdAt: number | string
 }
 
+/**
+ * An event from its row.
+ *
+ * @since 0.1.0
+ * @category events
+ */
 export const toEvent = (raw: RawEvent): StoredEvent => ({ ...raw, createdAt: Number(raw.createdAt) })
 
-/** A conversation, with the newest run of it. */
+/**
+ * A conversation, with the newest run of it.
+ *
+ * @since 0.1.0
+ * @category conversations
+ */
 export interface RawConversation {
   readonly conversationId: string
   readonly title: string
@@ -77,6 +114,12 @@ export interface RawConversation {
   readonly lastStatus: RunStatus | null
 }
 
+/**
+ * A conversation from its row.
+ *
+ * @since 0.1.0
+ * @category conversations
+ */
 export const toConversation = (raw: RawConversation): ConversationRow => ({
   ...raw,
   createdAt: Number(raw.createdAt),
@@ -85,7 +128,12 @@ export const toConversation = (raw: RawConversation): ConversationRow => ({
   lastStatus: raw.lastStatus ?? undefined
 })
 
-/** An exchange: the user's message and the answer of the newest run to it. */
+/**
+ * An exchange: the user's message and the answer of the newest run to it.
+ *
+ * @since 0.1.0
+ * @category conversations
+ */
 export interface RawExchange {
   readonly runId: string
   readonly status: RunStatus
@@ -97,6 +145,12 @@ export interface RawExchange {
   readonly answer: string
 }
 
+/**
+ * The two messages of an exchange.
+ *
+ * @since 0.1.0
+ * @category conversations
+ */
 export const toMessages = (raw: RawExchange): ReadonlyArray<MessageRow> => [
   {
     messageId: raw.questionId,

@@ -1,6 +1,8 @@
 /**
  * Transactions of the store's single writer. Unlike the client's own ones they begin as writers, wait for a lock
  * without blocking, report a failed commit as an error, and never leave a transaction open behind.
+ *
+ * @since 0.1.0
  */
 import * as SqlClient from "@effect/sql/SqlClient"
 import type { Connection } from "@effect/sql/SqlConnection"
@@ -12,7 +14,12 @@ import { busyWaits, isBusy } from "./sqlErrors.js"
 
 type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
-/** Runs a body in a transaction of its own, one at a time. Statements of the client inside belong to it. */
+/**
+ * Runs a body in a transaction of its own, one at a time. Statements of the client inside belong to it.
+ *
+ * @since 0.1.0
+ * @category models
+ */
 export type Transaction = <A, E>(
   body: (connection: Connection) => Effect.Effect<A, E>
 ) => Effect.Effect<A, E | SqlError>
@@ -33,7 +40,12 @@ const begin = (connection: Connection, text: string, restore: Restore): Effect.E
   })
 }
 
-/** The transactions of a client, which nobody else may use meanwhile. */
+/**
+ * The transactions of a client, which nobody else may use meanwhile.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
 export const make = (client: SqlClient.SqlClient): Transaction => {
   const writer = Effect.unsafeMakeSemaphore(1)
   const beginText = client.onDialectOrElse({ sqlite: () => "BEGIN IMMEDIATE", orElse: () => "BEGIN" })

@@ -1,4 +1,8 @@
-/** Cases of creating runs: outcomes, the prefix, regeneration. */
+/**
+ * Cases of creating runs: outcomes, the prefix, regeneration.
+ *
+ * @since 0.1.0
+ */
 import * as Effect from "effect/Effect"
 import { RunStore } from "../../store/RunStore.js"
 import {
@@ -22,6 +26,12 @@ import {
 const prefixOf = (key: number) =>
   Effect.flatMap(RunStore, (store) => Effect.map(store.input(key), (input) => input.prefix))
 
+/**
+ * The cases of `create`.
+ *
+ * @since 0.1.0
+ * @category cases
+ */
 export const creates: ReadonlyArray<StoreCase> = [
   define(
     "a new run is queued, unowned, and has its row, log and input",

@@ -1,4 +1,8 @@
-/** What the cases of the store's contract are made of. */
+/**
+ * What the cases of the store's contract are made of.
+ *
+ * @since 0.1.0
+ */
 import * as assert from "node:assert/strict"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -17,13 +21,23 @@ import {
   type StoreError
 } from "../../store/RunStore.js"
 
-/** A case: its store must be empty, and nobody else may use it meanwhile. */
+/**
+ * A case: its store must be empty, and nobody else may use it meanwhile.
+ *
+ * @since 0.1.0
+ * @category cases
+ */
 export interface StoreCase {
   readonly name: string
   readonly run: Effect.Effect<void, unknown, RunStore>
 }
 
-/** A case from a generator. What an assertion throws becomes its failure. */
+/**
+ * A case from a generator. What an assertion throws becomes its failure.
+ *
+ * @since 0.1.0
+ * @category cases
+ */
 export const define = (name: string, body: Effect.Effect<void, unknown, RunStore>): StoreCase => ({
   name,
   run: Effect.catchAllDefect(body, Effect.fail)
@@ -31,24 +45,68 @@ export const define = (name: string, body: Effect.Effect<void, unknown, RunStore
 
 export { assert }
 
+/**
+ * An event as it is stored.
+ *
+ * @since 0.1.0
+ * @category events
+ */
 export const encoded = (event: AgentEvent, createdAt: number): Omit<StoredEvent, "seq"> => ({
   type: event.type,
   json: Envelope.encodeEvent(event),
   createdAt
 })
 
+/**
+ * One delta of text.
+ *
+ * @since 0.1.0
+ * @category events
+ */
 export const text = (delta: string, createdAt = 1): Omit<StoredEvent, "seq"> =>
   encoded({ type: "text-delta", id: "t", delta }, createdAt)
 
+/**
+ * So many deltas of text: 0, 1, 2 …
+ *
+ * @since 0.1.0
+ * @category events
+ */
 export const texts = (count: number, createdAt = 1): ReadonlyArray<Omit<StoredEvent, "seq">> =>
   Array.from({ length: count }, (_, index) => text(String(index), createdAt))
 
 const ids = Effect.provide(Ids.IdGenerator, Ids.layer)
 
+/**
+ * A run id of its own.
+ *
+ * @since 0.1.0
+ * @category ids
+ */
 export const newRunId = Effect.flatMap(ids, (_) => _.run)
+
+/**
+ * A message id of its own.
+ *
+ * @since 0.1.0
+ * @category ids
+ */
 export const newMessageId = Effect.flatMap(ids, (_) => _.message)
+
+/**
+ * A conversation id of its own.
+ *
+ * @since 0.1.0
+ * @category ids
+ */
 export const newConversationId = Effect.flatMap(ids, (_) => _.conversation)
 
+/**
+ * The input of a run that asks this.
+ *
+ * @since 0.1.0
+ * @category runs
+ */
 export const inputOf = (userMessage: string): RunInput => ({
   userMessage,
   prefix: { messages: [], runs: [] },
@@ -59,12 +117,22 @@ export const inputOf = (userMessage: string): RunInput => ({
   currentDocument: null
 })
 
-/** What a case says about a new run; the rest is made up. A conversation that is named must exist. */
+/**
+ * What a case says about a new run; the rest is made up. A conversation that is named must exist.
+ *
+ * @since 0.1.0
+ * @category runs
+ */
 export interface NewRun extends Partial<Omit<CreateRun, "input" | "events">> {
   readonly message?: string
 }
 
-/** The request for a new run. */
+/**
+ * The request for a new run.
+ *
+ * @since 0.1.0
+ * @category runs
+ */
 export const request = ({ message = "hello", ...options }: NewRun = {}): Effect.Effect<CreateRun> =>
   Effect.gen(function* () {
     const runId = options.runId ?? (yield* newRunId)
@@ -100,23 +168,44 @@ export const request = ({ message = "hello", ...options }: NewRun = {}): Effect.
     }
   })
 
-/** Tries to create a run. */
+/**
+ * Tries to create a run.
+ *
+ * @since 0.1.0
+ * @category runs
+ */
 export const tryCreate = (options?: NewRun): Effect.Effect<CreateOutcome, StoreError, RunStore> =>
   Effect.flatMap(RunStore, (store) => Effect.flatMap(request(options), store.create))
 
-/** Creates a run that must be accepted. */
+/**
+ * Creates a run that must be accepted.
+ *
+ * @since 0.1.0
+ * @category runs
+ */
 export const create = (options?: NewRun): Effect.Effect<RunRow, StoreError, RunStore> =>
   Effect.map(tryCreate(options), (outcome) => {
     if (outcome._tag !== "Created") assert.fail(`The run was not created: ${outcome._tag}`)
     return outcome.row
   })
 
+/**
+ * The event that a claim appends.
+ *
+ * @since 0.1.0
+ * @category events
+ */
 export const started = {
   type: "run-status" as const,
   json: Envelope.encodeEvent({ type: "run-status", status: "running" })
 }
 
-/** Who claims, when a case does not say otherwise. */
+/**
+ * Who claims, when a case does not say otherwise.
+ *
+ * @since 0.1.0
+ * @category claims
+ */
 export interface Claiming {
   readonly owner?: string
   readonly ttlMs?: number
@@ -124,41 +213,82 @@ export interface Claiming {
   readonly maxPerUser?: number | null
 }
 
-/** Claims the next queued run, if there is one. */
+/**
+ * Claims the next queued run, if there is one.
+ *
+ * @since 0.1.0
+ * @category claims
+ */
 export const tryClaim = (options: Claiming = {}): Effect.Effect<Option.Option<RunRow>, StoreError, RunStore> =>
   Effect.flatMap(RunStore, (store) =>
     store.claimQueued({ owner: "p1", ttlMs: 60_000, maxConcurrent: 100, maxPerUser: null, started, ...options })
   )
 
-/** Claims the next queued run, which must be there. */
+/**
+ * Claims the next queued run, which must be there.
+ *
+ * @since 0.1.0
+ * @category claims
+ */
 export const claim = (options?: Claiming): Effect.Effect<RunRow, StoreError, RunStore> =>
   Effect.map(tryClaim(options), (row) => Option.getOrElse(row, () => assert.fail("No queued run could be claimed")))
 
-/** Creates a run and claims it; nothing else may be queued. */
+/**
+ * Creates a run and claims it; nothing else may be queued.
+ *
+ * @since 0.1.0
+ * @category claims
+ */
 export const begin = (options?: NewRun, claiming?: Claiming): Effect.Effect<RunRow, StoreError, RunStore> =>
   Effect.zipRight(create(options), claim(claiming))
 
-/** Appends to one run. */
+/**
+ * Appends to one run.
+ *
+ * @since 0.1.0
+ * @category appends
+ */
 export const append = (one: Append): Effect.Effect<AppendOutcome, StoreError, RunStore> =>
   Effect.flatMap(RunStore, (store) =>
     Effect.map(store.append([one]), (outcomes) => outcomes[0] ?? assert.fail("The append has no outcome"))
   )
 
-/** The row of a run, as it stands now. */
+/**
+ * The row of a run, as it stands now.
+ *
+ * @since 0.1.0
+ * @category reading
+ */
 export const rowOf = (key: number): Effect.Effect<RunRow, StoreError, RunStore> =>
   Effect.flatMap(RunStore, (store) =>
     Effect.map(store.row(key), (row) => Option.getOrElse(row, () => assert.fail("The run is not there")))
   )
 
-/** The seqs of a run's log. */
+/**
+ * The seqs of a run's log.
+ *
+ * @since 0.1.0
+ * @category reading
+ */
 export const seqsOf = (key: number): Effect.Effect<ReadonlyArray<number>, StoreError, RunStore> =>
   Effect.flatMap(RunStore, (store) =>
     Effect.map(store.events({ key, after: 0, limit: 10_000 }), (events) => events.map(({ seq }) => seq))
   )
 
+/**
+ * The numbers 1 … n, as the seqs of a log are.
+ *
+ * @since 0.1.0
+ * @category reading
+ */
 export const upTo = (n: number): ReadonlyArray<number> => Array.from({ length: n }, (_, index) => index + 1)
 
-/** How a run ends. */
+/**
+ * How a run ends.
+ *
+ * @since 0.1.0
+ * @category appends
+ */
 export const ending = {
   completed: (assistantText = "done"): Pick<Append, "events" | "set"> => ({
     events: [
@@ -190,14 +320,24 @@ export const ending = {
   })
 }
 
-/** Ends a run, which must be allowed. */
+/**
+ * Ends a run, which must be allowed.
+ *
+ * @since 0.1.0
+ * @category appends
+ */
 export const end = (
   row: RunRow,
   how: Pick<Append, "events" | "set"> = ending.completed()
 ): Effect.Effect<void, StoreError, RunStore> =>
   Effect.map(append({ key: row.key, ...how }), (outcome) => assert.equal(outcome._tag, "Appended"))
 
-/** Waits for a person. */
+/**
+ * Waits for a person.
+ *
+ * @since 0.1.0
+ * @category appends
+ */
 export const park = (
   row: RunRow,
   nextExpiry: number | null = null
@@ -209,7 +349,12 @@ export const park = (
     set: { status: "waiting_approval", lease: null, nextExpiry }
   })
 
-/** Back into the queue after a decision. */
+/**
+ * Back into the queue after a decision.
+ *
+ * @since 0.1.0
+ * @category appends
+ */
 export const requeue = (row: RunRow): Effect.Effect<AppendOutcome, StoreError, RunStore> =>
   append({
     key: row.key,
@@ -217,6 +362,11 @@ export const requeue = (row: RunRow): Effect.Effect<AppendOutcome, StoreError, R
     set: { status: "queued", nextExpiry: null }
   })
 
-/** The ids of runs. */
+/**
+ * The ids of runs.
+ *
+ * @since 0.1.0
+ * @category reading
+ */
 export const idsOf = (rows: Iterable<{ readonly runId: string }>): ReadonlyArray<string> =>
   Array.from(rows, ({ runId }) => runId)

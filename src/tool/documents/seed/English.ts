@@ -6,6 +6,8 @@
 import type { Page } from "./Page.js"
 
 /**
+ * The product's documentation in English.
+ *
  * @since 0.1.0
  * @category constants
  */
