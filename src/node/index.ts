@@ -1,0 +1,14 @@
+/**
+ * What runs on Node.js: the stack in one layer, its configuration, SQLite and the server.
+ *
+ * @since 0.1.0
+ */
+export * as Auth from "../http/Auth.js"
+export * as HttpServer from "../http/HttpServer.js"
+export * as Sqlite from "../store/Sqlite.js"
+export * as SqliteDocuments from "../tool/documents/SqliteDocuments.js"
+export * as Config from "./Config.js"
+export * as ConfigSchema from "./ConfigSchema.js"
+export * as NodeProcess from "./NodeProcess.js"
+export * as Runlet from "./Runlet.js"
+export * as Wiring from "./Wiring.js"
