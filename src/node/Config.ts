@@ -20,10 +20,8 @@ import * as ConfigSchema from "./ConfigSchema.js"
  * @since 0.1.0
  * @category models
  */
-export interface Config extends Omit<typeof ConfigSchema.Config.Type, "defaultModel" | "documents" | "tools"> {
+export interface Config extends Omit<typeof ConfigSchema.Config.Type, "defaultModel"> {
   readonly defaultModel: string
-  readonly documents: boolean
-  readonly tools: ReadonlyArray<ConfigSchema.ToolConfig>
 }
 
 /**
@@ -125,7 +123,8 @@ const wrong = (path: string, message: string) =>
 
 const describe = (error: ParseError): ConfigError => {
   const { message, path } = Issues.first(error)
-  return wrong(path, message)
+  // What stands there may be a secret in the wrong place.
+  return wrong(path, message.replace(/, actual [^]*$/, ""))
 }
 
 /** Every address that the configuration would call, with its path. */
@@ -135,7 +134,7 @@ const addresses = (config: typeof ConfigSchema.Config.Type): ReadonlyArray<reado
       `models.${name}.baseUrl`,
       "baseUrl" in model ? model.baseUrl : undefined
     ]),
-    ...(config.tools ?? []).flatMap(({ statusUrl, url }, index) => [
+    ...config.tools.flatMap(({ statusUrl, url }, index) => [
       [`tools[${index}].url`, url],
       [`tools[${index}].statusUrl`, statusUrl]
     ]),
@@ -161,13 +160,12 @@ const connect = (config: typeof ConfigSchema.Config.Type): Either.Either<Config,
       return Either.left(wrong(`models.${name}.fallback`, "must be another key of models"))
     }
   }
-  const { documents = config.tools === undefined, tools = [] } = config
-  const toolNames = tools.map(({ name }) => name)
+  const toolNames = config.tools.map(({ name }) => name)
   const twice = toolNames.findIndex((name, index) => toolNames.indexOf(name) < index)
   if (twice !== -1) return Either.left(wrong(`tools[${twice}].name`, "is the name of an earlier tool"))
   const foreign = addresses(config).find(([, url]) => !isAllowed(config.outgoing.allowHosts, url))
   if (foreign !== undefined) return Either.left(wrong(foreign[0], "its host is not in outgoing.allowHosts"))
-  return Either.right({ ...config, defaultModel, documents, tools })
+  return Either.right({ ...config, defaultModel })
 }
 
 const defined = (flags: Flags): Record<string, unknown> =>

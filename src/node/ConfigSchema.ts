@@ -131,7 +131,7 @@ export const Config = Schema.Struct({
   }),
   defaultModel: Schema.optional(filled),
   instructions: Schema.optionalWith(Schema.String, { default: () => "" }),
-  tools: Schema.optional(Schema.Array(ToolConfig)),
+  tools: Schema.optionalWith(Schema.Array(ToolConfig), { default: () => [] }),
   /** Whether the workspace of documents and memories is offered to models. */
   documents: Schema.optionalWith(Schema.Boolean, { default: () => true }),
   auth: Schema.optionalWith(AuthConfig, { default: () => ({ tokens: [], jwt: null }) }),
