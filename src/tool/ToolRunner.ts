@@ -106,12 +106,16 @@ const failed = (message: string, details: unknown, maxBytes: number): ToolOutcom
   result: details === undefined ? { error: message } : { error: message, details: Json.fit(details, maxBytes) }
 })
 
+type Failure = ToolFailure | ToolConflict | ToolInDoubt
+
 /** Handlers written without types may throw, return a promise, or return a plain value. */
-const call = (handler: () => Effect.Effect<unknown, unknown>): Effect.Effect<unknown, unknown> =>
+const call = (
+  handler: () => Effect.Effect<unknown, Failure>
+): Effect.Effect<unknown, Failure | Cause.UnknownException> =>
   Effect.suspend(() => {
     try {
       const returned = handler()
-      const effect: Effect.Effect<unknown, unknown> = Effect.isEffect(returned) ? returned : Effect.succeed(returned)
+      const effect: Effect.Effect<unknown, Failure> = Effect.isEffect(returned) ? returned : Effect.succeed(returned)
       return Effect.flatMap(effect, (value) =>
         value instanceof Promise ? Effect.tryPromise(() => value) : Effect.succeed(value)
       )
@@ -120,9 +124,9 @@ const call = (handler: () => Effect.Effect<unknown, unknown>): Effect.Effect<unk
     }
   })
 
-const handlerOf = (options: RunOptions, context: ToolContext): (() => Effect.Effect<unknown, unknown>) | undefined => {
+const handlerOf = (options: RunOptions, context: ToolContext): (() => Effect.Effect<unknown, Failure>) | undefined => {
   const { input, phase, tool } = options
-  const handler: ((input: unknown, context: ToolContext) => Effect.Effect<unknown, unknown>) | undefined = tool[phase]
+  const handler: ((input: unknown, context: ToolContext) => Effect.Effect<unknown, Failure>) | undefined = tool[phase]
   if (handler !== undefined) {
     return () => handler.call(tool, input, context)
   }
@@ -172,7 +176,7 @@ export const run = (options: RunOptions): Effect.Effect<ToolOutcome> =>
         : { _tag: "Settled", ok: true, result }
     }
 
-    const ended = (cause: Cause.Cause<unknown>): ToolOutcome => {
+    const ended = (cause: Cause.Cause<Failure | Cause.UnknownException>): ToolOutcome => {
       const failure = Cause.failureOption(cause)
       const error = failure._tag === "Some" && Cause.defects(cause).length === 0 ? failure.value : undefined
       if (error instanceof ToolConflict && phase === "commit") {

@@ -28,6 +28,9 @@ const call = (tool: Tool, phase: ToolPhase, input: unknown) =>
     ToolRunner.run({ tool, phase, input: checked, context: context(phase), timeoutMs: 1000, maxResultBytes: 10_000 })
   )
 
+const problemOf = (tool: Tool, input: unknown): Effect.Effect<string> =>
+  Effect.match(tool.check(input), { onSuccess: () => "", onFailure: (message) => message })
+
 class Prefix extends Context.Tag("test/Prefix")<Prefix, string>() {}
 
 const Parameters = Schema.Struct({
@@ -74,7 +77,7 @@ describe("EffectTool", () => {
 
   it.effect("says what is wrong and where", () =>
     Effect.gen(function* () {
-      const problem = (input: unknown) => Effect.flip(tool.check(input))
+      const problem = (input: unknown) => problemOf(tool, input)
       expect(yield* problem({})).toBe("count: is missing")
       expect(yield* problem({ count: 1 })).toContain("count: ")
       expect(yield* problem({ count: "1", nested: { list: [1, 2.5] } })).toContain("nested.list.1: ")
@@ -188,7 +191,7 @@ describe("AiTool", () => {
         ok: false,
         result: { error: "zero", details: { message: "zero", code: "7" } }
       })
-      expect(yield* Effect.flip(search.check({ count: 1 }))).toContain("count")
+      expect(yield* problemOf(search, { count: 1 })).toContain("count")
     })
   )
 

@@ -1,5 +1,6 @@
 import * as Http from "node:http"
 import type { AddressInfo } from "node:net"
+import type { HttpClient } from "@effect/platform/HttpClient"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { describe, expect, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
@@ -83,10 +84,8 @@ const context = (phase: ToolPhase): ToolContext => ({
 const run = (tool: Tool, phase: ToolPhase, timeoutMs = 5_000, input: unknown = { q: "x" }) =>
   ToolRunner.run({ tool, phase, input, context: context(phase), timeoutMs, maxResultBytes: 10_000 })
 
-const test = (
-  title: string,
-  body: () => Effect.Effect<unknown, unknown, Effect.Effect.Context<ReturnType<typeof HttpTool.make>> | Scope.Scope>
-) => it.scopedLive(title, () => Effect.provide(body(), NodeHttpClient.layerUndici))
+const test = <A, E>(title: string, body: () => Effect.Effect<A, E, HttpClient | Scope.Scope>) =>
+  it.scopedLive(title, () => Effect.provide(body(), NodeHttpClient.layerUndici))
 
 describe("a call", () => {
   test("says everything about itself and takes JSON for its result", () =>

@@ -109,7 +109,7 @@ describe("toJson", () => {
 
   it("survives objects that set traps", () => {
     const circular: Record<string, unknown> = { a: 1 }
-    circular["self"] = circular
+    circular.self = circular
     expect(Json.toJson(circular)).toEqual({ a: 1, self: "[circular]" })
     const shared = { x: 1 }
     expect(Json.toJson([shared, shared])).toEqual([{ x: 1 }, { x: 1 }])

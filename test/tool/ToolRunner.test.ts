@@ -52,7 +52,7 @@ const run = (tool: Tool, phase: ToolPhase, more: Partial<ToolRunner.RunOptions> 
 
 const circular = () => {
   const value: Record<string, unknown> = {}
-  value["self"] = value
+  value.self = value
   return value
 }
 
@@ -122,7 +122,7 @@ describe("what a handler throws", () => {
           }
         ],
         ["as a defect", () => Effect.die(value())],
-        ["as an untyped failure", () => Effect.fail(value())],
+        ["as an untyped failure", () => Effect.fail(value() as ToolFailure)],
         ["as a rejected promise", () => Promise.reject(value())],
         [
           "later, in a promise",
@@ -322,9 +322,9 @@ describe("what a handler says of itself", () => {
 })
 
 describe("time", () => {
-  const deaf: ReadonlyArray<readonly [string, () => unknown]> = [
+  const deaf: ReadonlyArray<readonly [string, () => Effect.Effect<never> | Promise<never>]> = [
     ["never settles", () => Effect.never],
-    ["is a promise that never settles", () => new Promise(() => undefined)],
+    ["is a promise that never settles", () => new Promise<never>(() => undefined)],
     ["can not be interrupted", () => Effect.uninterruptible(Effect.never)]
   ]
   for (const [kind, phase, way] of phases) {
@@ -348,7 +348,7 @@ describe("time", () => {
               Effect.zipRight(
                 Effect.suspend(() => {
                   const got = handler()
-                  return Effect.isEffect(got) ? got : Effect.promise(() => Promise.resolve(got))
+                  return Effect.isEffect(got) ? got : Effect.promise(() => got)
                 })
               )
             )

@@ -97,7 +97,7 @@ const backends = [
 ] as const
 
 for (const [backend, layer] of backends) {
-  const test = (title: string, body: () => Effect.Effect<unknown, unknown, Documents>) =>
+  const test = <A, E>(title: string, body: () => Effect.Effect<A, E, Documents>) =>
     it.scoped(title, () => Effect.provide(body(), layer))
 
   describe(`documents in ${backend}`, () => {

@@ -209,7 +209,7 @@ const update = EffectTool.makeWith({
         const id = input.id ?? context.currentDocument?.id
         const documents = yield* Documents
         if (Option.isNone(shown) || id === undefined) {
-          return yield* new ToolFailure({ message: "The change was never shown to anybody." })
+          return yield* new ToolFailure({ message: "The preview of this change is not known, so nothing was changed." })
         }
         const { version } = shown.value
         const found = yield* documents.read({ user: context.user, id })
