@@ -124,7 +124,7 @@ const wrong = (path: string, message: string) =>
 const describe = (error: ParseError): ConfigError => {
   const { message, path } = Issues.first(error)
   // What stands there may be a secret in the wrong place.
-  return wrong(path, message.replace(/, actual [^]*$/, ""))
+  return wrong(path, message.replace(/, actual .*$/s, ""))
 }
 
 /** Every address that the configuration would call, with its path. */

@@ -83,7 +83,7 @@ describe("configuration", () => {
           outgoing: { allowHosts: ["127.0.0.1"] },
           retention: { eventsMs: 1000 }
         },
-        { BIG_KEY: "sk-1", TEAM: "red", PROMPT: "Be brief.", ALICE: "token-a" }
+        { BIG_KEY: "sk-1", TEAM: "crimson", PROMPT: "Be brief.", ALICE: "token-a" }
       )
       const { big } = config.models
       expect(big?.provider === "openai-compatible" && big.apiKey && Redacted.value(big.apiKey)).toBe("sk-1")
@@ -94,7 +94,7 @@ describe("configuration", () => {
       expect(config.limits).toEqual({ ...Limits.defaults, maxCostUsd: 1.5, heartbeatMs: 5000 })
       expect(config.resume).toEqual({ ...Limits.resumeDefaults, policy: "continue-draft", leaseTtlMs: 1000 })
       expect(config.retention).toEqual({ eventsMs: 1000, runsMs: 2_592_000_000 })
-      expect(JSON.stringify(config)).not.toMatch(/sk-1|token-a|red/)
+      expect(JSON.stringify(config)).not.toMatch(/sk-1|token-a|crimson/)
     })
   )
 
