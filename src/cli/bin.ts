@@ -26,6 +26,11 @@ for (const [signal, code] of [
   })
 }
 
+/** A tool's code may leave a promise behind that nobody awaits; its failure must not end everybody's runs. */
+process.on("unhandledRejection", () => {
+  process.stderr.write("A promise was rejected after nobody waited for it any more.\n")
+})
+
 Cli.run(Wiring.layer)(process.argv).pipe(
   Effect.provide([NodeContext.layer, Cli.layerLogger(process.stderr.isTTY === true)]),
   NodeRuntime.runMain({

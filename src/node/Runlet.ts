@@ -14,8 +14,8 @@ import * as Engine from "../engine/Engine.js"
 import type { RunEngine } from "../engine/RunEngine.js"
 import * as ResumePolicy from "../resume/ResumePolicy.js"
 import { type RunStore, StoreError } from "../store/RunStore.js"
-import type { ReadClient, WriteClient } from "../store/SqlClients.js"
 import * as Sqlite from "../store/Sqlite.js"
+import type { ReadClient, WriteClient } from "../tool/SqlClients.js"
 import * as NodeProcess from "./NodeProcess.js"
 
 /**

@@ -10,6 +10,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Stream from "effect/Stream"
 import * as Status from "../domain/RunStatus.js"
+import { ReadClient, WriteClient } from "../tool/SqlClients.js"
 import { type Encoded, type EncodedInput, type EncodedSide, type EncodedTurn, makeEncoded } from "./Encoded.js"
 import * as SqlAppend from "./internal/sqlAppend.js"
 import * as SqlCreate from "./internal/sqlCreate.js"
@@ -29,7 +30,6 @@ import {
 } from "./internal/sqlRows.js"
 import * as SqlTransaction from "./internal/sqlTransaction.js"
 import { type Compaction, type DeleteOutcome, type MessageRow, RunStore, type StoreError } from "./RunStore.js"
-import { ReadClient, WriteClient } from "./SqlClients.js"
 
 const quiet = Effect.withTracerEnabled(false)
 

@@ -13,9 +13,9 @@ import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
+import { ReadClient, WriteClient } from "../tool/SqlClients.js"
 import { refail, retryBusy } from "./internal/sqlErrors.js"
 import { RunStore, type StoreError } from "./RunStore.js"
-import { ReadClient, WriteClient } from "./SqlClients.js"
 import * as SqlStore from "./SqlStore.js"
 
 /**

@@ -4,9 +4,9 @@ import Database from "better-sqlite3"
 import * as Effect from "effect/Effect"
 import { moveStatement } from "../../src/store/internal/sqlAppend.js"
 import { RunStore } from "../../src/store/RunStore.js"
-import { WriteClient } from "../../src/store/SqlClients.js"
 import * as Sqlite from "../../src/store/Sqlite.js"
 import { append, begin, create, end, park, requeue, texts, tryClaim } from "../../src/testing/store/fixtures.js"
+import { WriteClient } from "../../src/tool/SqlClients.js"
 import { databaseFile } from "./support.js"
 
 /** Every operation of the store once, with every optional condition. */

@@ -12,7 +12,6 @@ import * as Queue from "effect/Queue"
 import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
 import { RunStore } from "../../src/store/RunStore.js"
-import { WriteClient } from "../../src/store/SqlClients.js"
 import * as Sqlite from "../../src/store/Sqlite.js"
 import {
   append,
@@ -26,6 +25,7 @@ import {
   tryClaim,
   upTo
 } from "../../src/testing/store/fixtures.js"
+import { WriteClient } from "../../src/tool/SqlClients.js"
 import { ToolConflict } from "../../src/tool/Tool.js"
 import { databaseFile, sqlite } from "./support.js"
 

@@ -1,7 +1,7 @@
 /**
- * The two connections of an SQL store. Statements of another client inside a transaction run on the transaction's
- * connection, and an autocommit statement can slip into somebody else's transaction; so one fiber owns the client that
- * writes, and everybody else reads through the other.
+ * The database that a store keeps its runs in, as far as tools may use it. Statements of another client inside a
+ * transaction run on the transaction's connection, and an autocommit statement can slip into somebody else's
+ * transaction; so one fiber owns the client that writes, and everybody else reads through the other.
  *
  * @since 0.1.0
  */
