@@ -1,0 +1,456 @@
+/**
+ * A client of one conversation at a time: shows a run, keeps showing it through cuts, sleeps, restarts of the server and
+ * reloads of the page, and asks the server to begin, stop, decide and continue. It only ever watches by itself; what
+ * costs something begins when it is told to.
+ *
+ * @since 0.1.0
+ */
+import type { Envelope } from "../domain/Envelope.js"
+import { isFinal } from "../domain/RunStatus.js"
+import * as Api from "./Api.js"
+import * as State from "./ClientState.js"
+import { makeReader } from "./Frames.js"
+import { RunletError, unreachable } from "./RunletError.js"
+import { browserTabs, type TabMessage, type Tabs } from "./Tabs.js"
+
+/**
+ * - `storage`: where the cursor survives a reload; `sessionStorage` by default, so that each tab has its own
+ * - `storageKey`: its name there, `runlet.cursor` by default
+ * - `tabs`: how connections are shared; by default with the other tabs of the browser
+ * - `wakeups`: calls back when trying again may be worth it; by default when the browser is online again or the page is
+ *   looked at. Gives the way to stop
+ * - `startRetries`: how often a request to begin work is sent again while the server can not be reached (4)
+ * - `maxDelayMs`: the longest wait between two attempts to reach the server (15,000)
+ * - `random`: numbers in [0, 1) that spread the attempts of many clients, and make idempotency keys
+ *
+ * @since 0.1.0
+ * @category options
+ */
+export interface ClientOptions extends Api.ApiOptions {
+  readonly storage?: Pick<Storage, "getItem" | "setItem" | "removeItem"> | undefined
+  readonly storageKey?: string | undefined
+  readonly tabs?: Tabs | undefined
+  readonly wakeups?: ((wake: () => void) => () => void) | undefined
+  readonly startRetries?: number | undefined
+  readonly maxDelayMs?: number | undefined
+  readonly random?: (() => number) | undefined
+}
+
+/**
+ * A client. `getSnapshot` gives the same object until something changes, and `subscribe` tells when, which is what user
+ * interface libraries ask for. Calls that the server refuses reject with a `RunletError`.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Client {
+  readonly getSnapshot: () => State.ClientState
+  readonly subscribe: (listener: () => void) => () => void
+  /** All calls, also those that have nothing to do with the run on display. */
+  readonly api: Api.Api
+  /** Begins a run and shows it. While the server can not be reached, the same request is sent again. */
+  readonly start: (body: Api.StartBody) => Promise<Api.Accepted>
+  /** Answers the last message again, as a new run, and shows that. */
+  readonly regenerate: (body?: { readonly modelId?: string | undefined }) => Promise<Api.Accepted>
+  /** Goes on with the run on display, after a failure that allows it. */
+  readonly continue: () => Promise<Api.Accepted>
+  /** Stops the run on display; resolves when it has ended. */
+  readonly cancel: (reason?: string) => Promise<Api.CancelResult>
+  /** Answers an approval request of the run on display. */
+  readonly decide: (approvalId: string, body: Api.DecideBody) => Promise<Api.DecideResult>
+  /** Shows a run: as it stands, then live. Resolves when it is shown, with `false` if it can not be. */
+  readonly attach: (runId: string) => Promise<boolean>
+  /** Shows the latest run of a conversation. */
+  readonly open: (conversationId: string) => Promise<boolean>
+  /** After a reload: shows the latest run of the conversation that was on display before, if it is the one given. */
+  readonly restore: (conversationId?: string) => Promise<boolean>
+  /** Trades a token for the cookie of the page, and goes on where the missing sign-in stopped. */
+  readonly signIn: (token: string) => Promise<void>
+  /** Says that there is a valid credential again, to all tabs. */
+  readonly signedIn: () => void
+  /** Shows nothing, and forgets what was shown. */
+  readonly clear: () => void
+  /** Stops watching. What was shown can be restored. */
+  readonly close: () => void
+}
+
+const pageWakeups = (wake: () => void): (() => void) => {
+  const { addEventListener, document, removeEventListener } = globalThis
+  if (!document) return () => {}
+  const look = () => {
+    if (!document.hidden) wake()
+  }
+  addEventListener("online", wake)
+  document.addEventListener("visibilitychange", look)
+  return () => {
+    removeEventListener("online", wake)
+    document.removeEventListener("visibilitychange", look)
+  }
+}
+
+/** Pages may be forbidden to store anything, and then even looking throws. */
+const attempt = <A>(look: () => A): A | undefined => {
+  try {
+    return look()
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * A client that shows nothing yet. It asks nothing of the server before it is told to.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const makeClient = (options: ClientOptions = {}): Client => {
+  const {
+    baseUrl = "",
+    heartbeatMs = 15_000,
+    maxDelayMs = 15_000,
+    random = Math.random,
+    startRetries = 4,
+    storage = attempt(() => globalThis.sessionStorage),
+    storageKey = "runlet.cursor",
+    tabs = browserTabs(),
+    timer = Api.platformTimer,
+    wakeups = pageWakeups
+  } = options
+  const api = Api.makeApi(options)
+  const listeners = new Set<() => void>()
+  const sleepers = new Set<() => void>()
+  const nothing = () => {}
+
+  let state = State.initial
+  let failures = 0
+  /** The right to watch the run on display, had or waited for. Its end is the end of all work for that run. */
+  let seat: AbortController | undefined
+  let leading = false
+  let asking = 0
+  /** Counts how often something else was put on display, so that what comes late does not take its place. */
+  let visit = 0
+  let filling = false
+  let hush = nothing
+  let leaveTabs = nothing
+  let post: (message: TabMessage) => void = nothing
+  /** A request to begin work whose fate is unknown: the same one must go under the same key. */
+  let unsure: { readonly json: string; readonly key: string } | undefined
+
+  const dispatch = (action: State.Action) => {
+    const before = state
+    state = State.reduce(state, action)
+    if (state === before) return
+    if (state.cursor) attempt(() => storage?.setItem(storageKey, JSON.stringify(state.cursor)))
+    for (const listener of listeners) listener()
+  }
+
+  /** Applies what was heard, and tells the other tabs. */
+  const hear = (link: State.Link, events: ReadonlyArray<Envelope> = []) => {
+    if (events.length) dispatch({ type: "events", events })
+    if (state.link !== link) dispatch({ type: "link", link })
+    const { run } = state
+    if (leading && run) post({ runId: run.runId, link, seq: run.seq, events })
+  }
+
+  const pause = (failed: number, signal?: AbortSignal, leastMs = 0) =>
+    new Promise<void>((done) => {
+      const end = () => {
+        cancel()
+        sleepers.delete(end)
+        signal?.removeEventListener("abort", end)
+        done()
+      }
+      const cancel = timer(end, leastMs + random() * Math.min(maxDelayMs, 1000 * 2 ** failed))
+      sleepers.add(end)
+      signal?.addEventListener("abort", end)
+    })
+
+  /** Does it again until it succeeds, the server refuses, or the signal says that nobody waits for it. */
+  const persist = async (signal: AbortSignal, task: () => Promise<void>): Promise<boolean> => {
+    for (;;) {
+      try {
+        await task()
+        return !signal.aborted
+      } catch (thrown) {
+        if (signal.aborted) return false
+        const error = unreachable(thrown)
+        hear("lost")
+        if (!error.transient) {
+          dispatch({ type: "refused", error })
+          return false
+        }
+        await pause(failures++, signal, error.body.retryAfterMs)
+      }
+      if (signal.aborted) return false
+      hear("retrying")
+    }
+  }
+
+  const sync = async (signal?: AbortSignal) => {
+    const { run } = state
+    if (run) dispatch({ type: "snapshot", snapshot: await api.run(run.runId, signal) })
+  }
+
+  /** Closes a hole in what was heard. */
+  const fill = () => {
+    if (filling) return
+    filling = true
+    sync(seat?.signal)
+      .then(nothing, nothing)
+      .then(() => {
+        filling = false
+      })
+  }
+
+  /** Watches the run until it has ended. */
+  const watch = async (signal: AbortSignal) => {
+    const { run } = state
+    if (!run) return
+    const done = new AbortController()
+    const end = () => done.abort()
+    const over = () => !!state.run && isFinal(state.run)
+    const read = makeReader()
+    let pieces = 0
+    signal.addEventListener("abort", end)
+    try {
+      const shown = await api.events(
+        run.runId,
+        run.seq,
+        (bytes) => {
+          if (signal.aborted) return
+          const heard = read(bytes)
+          // A server that only greets and falls silent is no better than none.
+          if (heard.length || pieces++) failures = 0
+          hear("open", heard)
+          if (state.ahead.length) fill()
+          if (over()) end()
+        },
+        done.signal
+      )
+      if (!shown && !State.isOver(state)) await sync(signal)
+    } catch (error) {
+      const tag = unreachable(error).body._tag
+      if (over()) return
+      if (tag !== "Compacted" && tag !== "InvalidCursor") throw error
+      // A log that is shorter than what was seen is another one.
+      if (tag === "InvalidCursor") dispatch({ type: "attached", runId: run.runId })
+      await sync(signal)
+    } finally {
+      signal.removeEventListener("abort", end)
+    }
+    if (!State.isOver(state)) throw unreachable(undefined)
+  }
+
+  /** Silence of the tab that has the connection means that it does not have it any more. */
+  const expect = () => {
+    hush()
+    hush = timer(() => sit(false, true), heartbeatMs * 2.5)
+  }
+
+  /** Sees to it that the run is watched, by this tab or another one, unless there is nothing to expect. */
+  const sit = (forced = false, steal = false) => {
+    const { run } = state
+    if (!run || (seat && !steal) || (!forced && State.isOver(state))) return
+    seat?.abort()
+    const mine = new AbortController()
+    seat = mine
+    expect()
+    tabs
+      .lead(`runlet:${baseUrl}${run.runId}`, mine.signal, steal, async () => {
+        if (seat !== mine || (!forced && State.isOver(state))) return
+        hush()
+        leading = true
+        await persist(mine.signal, () => watch(mine.signal))
+      })
+      .catch(nothing)
+      .then(() => {
+        mine.abort()
+        if (seat !== mine) return
+        stand()
+        sit()
+      })
+    if (!leading) post({ runId: run.runId })
+  }
+
+  const stand = () => {
+    hush()
+    seat?.abort()
+    seat = undefined
+    leading = false
+  }
+
+  const onTab = ({ events, link, runId, seq = 0 }: TabMessage) => {
+    if (!runId) return retry()
+    if (runId !== state.run?.runId) return
+    if (!link) {
+      if (leading) hear(state.link)
+    } else if (!leading) {
+      hear(link, events)
+      if (state.ahead.length || seq > state.run.seq) fill()
+      if (State.isOver(state)) hush()
+      else if (seat) expect()
+      else sit()
+    }
+  }
+
+  const wake = () => {
+    for (const end of sleepers) end()
+    retry()
+  }
+
+  /** Tries again what needs no person to begin. */
+  const retry = () => {
+    const { error, run, signedOut } = state
+    if (!run || isFinal(run) || (error && !signedOut)) return
+    if (error) dispatch({ type: "refused", error: undefined })
+    if (error) hear("retrying")
+    sit(true)
+  }
+
+  const leave = () => {
+    stand()
+    leaveTabs()
+    leaveTabs = nothing
+    post = nothing
+    failures = 0
+  }
+
+  const enter = (action: State.Action) => {
+    leave()
+    dispatch(action)
+    const channel = tabs.listen(onTab)
+    const asleep = wakeups(wake)
+    post = channel.post
+    leaveTabs = () => {
+      channel.close()
+      asleep()
+    }
+  }
+
+  const attach = async (runId: string) => {
+    if (state.run?.runId === runId && !state.error) return true
+    visit++
+    enter({ type: "attached", runId })
+    const mine = new AbortController()
+    seat = mine
+    const shown = await persist(mine.signal, () => sync(mine.signal))
+    if (seat !== mine) return false
+    stand()
+    sit()
+    return shown
+  }
+
+  const latest = async (conversationId: string) => (await api.runs({ conversationId, limit: 1 })).items[0]
+
+  const clear = () => {
+    visit++
+    leave()
+    attempt(() => storage?.removeItem(storageKey))
+    dispatch({ type: "left" })
+  }
+
+  const open = async (conversationId: string) => {
+    const run = await latest(conversationId)
+    return !!run && attach(run.runId)
+  }
+
+  const restore = async (conversationId?: string) => {
+    const text = attempt(() => storage?.getItem(storageKey))
+    const saved: State.Cursor | undefined = attempt(() => JSON.parse(text ?? "")) ?? undefined
+    if (!saved?.runId || (conversationId && saved.conversationId !== conversationId)) return false
+    const before = state
+    // Without an answer the run itself is asked for, which goes on until there is one.
+    const run = await latest(saved.conversationId).catch((error) =>
+      unreachable(error).status === 404 ? undefined : saved
+    )
+    if (state !== before) return false
+    const belongs = run && (run.runId !== saved.runId || run.assistantMessageId === saved.assistantMessageId)
+    const shown = !!belongs && (await attach(run.runId))
+    if (!belongs || (state.error && !state.signedOut)) clear()
+    return shown
+  }
+
+  const current = () => {
+    if (state.cursor) return state.cursor
+    throw new RunletError(0, { _tag: "NotFound", message: "There is no run on display." })
+  }
+
+  /** Sends a request that may cost something, again while there is no answer: it must be safe to repeat. */
+  const ask = async <A>(call: () => Promise<A>): Promise<A> => {
+    dispatch({ type: "starting", starting: ++asking > 0 })
+    try {
+      for (let tries = 0; ; tries++) {
+        try {
+          return await call()
+        } catch (thrown) {
+          const error = unreachable(thrown)
+          if (!error.transient || error.status === 429 || tries >= startRetries) throw error
+          await pause(tries, undefined, error.body.retryAfterMs)
+        }
+      }
+    } finally {
+      dispatch({ type: "starting", starting: --asking > 0 })
+    }
+  }
+
+  const begin = async (json: string, call: (key: string) => Promise<Api.Accepted>) => {
+    const from = visit
+    const mine =
+      unsure?.json === json ? unsure : { json, key: Array.from("1234", () => random().toString(36).slice(2)).join("") }
+    unsure = mine
+    const accepted = await ask(() => call(mine.key)).catch((error: RunletError) => {
+      if (unsure === mine && !error.transient) unsure = undefined
+      throw error
+    })
+    if (unsure === mine) unsure = undefined
+    // Twice the same request is one run, and it may be on display already.
+    if (visit === from && state.run?.runId !== accepted.runId) enter({ type: "started", ...accepted })
+    sit()
+    return accepted
+  }
+
+  return {
+    getSnapshot: () => state,
+    subscribe: (listener) => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+    api,
+    start: (body) => begin(JSON.stringify(body), (key) => api.start(body, key)),
+    regenerate: async (body = {}) => {
+      const { runId } = current()
+      return begin(runId + JSON.stringify(body), (key) => api.regenerate(runId, body, key))
+    },
+    continue: async () => {
+      const { assistantMessageId, lastAppliedSeq, runId } = current()
+      const accepted = await ask(() => api.resume(runId, { lastAppliedSeq, assistantMessageId }))
+      if (state.run?.runId === runId) sit(true)
+      return accepted
+    },
+    cancel: async (reason) => {
+      const result = await api.cancel(current().runId, reason)
+      if (state.run?.runId === result.runId && result.lastSeq > state.run.seq) sit(true)
+      return result
+    },
+    decide: async (approvalId, body) => api.decide(current().runId, approvalId, body),
+    attach,
+    open,
+    restore,
+    signIn: async (token) => {
+      await api.signIn(token)
+      post({})
+      retry()
+    },
+    signedIn: () => {
+      post({})
+      retry()
+    },
+    clear,
+    close: () => {
+      visit++
+      leave()
+      state = State.initial
+      for (const listener of listeners) listener()
+    }
+  }
+}
