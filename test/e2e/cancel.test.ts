@@ -261,26 +261,6 @@ test("a failure that could be continued can be cancelled, and is not revived the
   await world.check(run)
 })
 
-test("a run that a dead process left can be cancelled before anybody continues it", async () => {
-  const own = await World.start({ resume: { policy: "manual" } })
-  try {
-    const message = "Left behind [slow 1000 20]"
-    const run = await own.client.start(message)
-    await own.client.until(run.runId, "streaming", ({ text }) => text !== "")
-    await own.restart()
-    const { body } = await own.client.cancel(run.runId)
-    expect(body.status).toBe("cancelled")
-    const reading = await own.client.resume(run, 0)
-    expect((await reading.ended).at(-1)?.event.type).toBe("cancelled")
-    await pause(300)
-    expect((await own.client.snapshot(run.runId)).status).toBe("cancelled")
-    expect(own.upstream.asked(message)).toHaveLength(1)
-    await own.check(run)
-  } finally {
-    await own.stop()
-  }
-})
-
 test("regenerating twice and then going on keeps each answer to itself", async () => {
   const message = "Say it again"
   world.upstream.script(message, (_, n) => slowly(n === 2 ? 5 : 500, 20))

@@ -93,7 +93,12 @@ export const make = (url: () => string, token?: string): Client => {
     })
     const text = await response.text()
     const isJson = response.headers.get("content-type")?.includes("application/json") === true
-    return { status: response.status, headers: response.headers, text, body: isJson ? JSON.parse(text) : undefined }
+    return {
+      status: response.status,
+      headers: response.headers,
+      text,
+      body: isJson && text !== "" ? JSON.parse(text) : undefined
+    }
   }
 
   const open: Client["open"] = async (path, options = {}) => {
