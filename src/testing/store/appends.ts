@@ -1,4 +1,8 @@
-/** Cases of appending: order, fencing, compare-and-set, batches, transactions. */
+/**
+ * Cases of appending: order, fencing, compare-and-set, batches, transactions.
+ *
+ * @since 0.1.0
+ */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { type Append, RunStore } from "../../store/RunStore.js"
@@ -22,6 +26,12 @@ import {
 
 const running = { status: "running" } as const
 
+/**
+ * The cases of `append`.
+ *
+ * @since 0.1.0
+ * @category cases
+ */
 export const appends: ReadonlyArray<StoreCase> = [
   define(
     "seqs are 1, 2, 3 … over creation, claim and appends of every size",
@@ -278,6 +288,8 @@ export const appends: ReadonlyArray<StoreCase> = [
       assert.deepEqual(yield* rowOf(run.key), { ...full, status: "running", lastSeq: full.lastSeq + 1, updatedAt: 60 })
       yield* append({ key: run.key, events: texts(1, 70), set: { status: "running", nextExpiry: null } })
       assert.equal((yield* rowOf(run.key)).nextExpiry, undefined)
+      yield* append({ key: run.key, events: texts(1, 80), set: { status: "completed", recoverable: true } })
+      assert.equal((yield* rowOf(run.key)).recoverable, undefined)
     })
   ),
 

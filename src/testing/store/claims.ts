@@ -1,4 +1,8 @@
-/** Cases of the queue and of leases. */
+/**
+ * Cases of the queue and of leases.
+ *
+ * @since 0.1.0
+ */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { RunStore } from "../../store/RunStore.js"
@@ -25,6 +29,12 @@ import {
 
 const p2 = { owner: "p2", ttlMs: 60_000 }
 
+/**
+ * The cases of claiming, renewing and releasing.
+ *
+ * @since 0.1.0
+ * @category cases
+ */
 export const claims: ReadonlyArray<StoreCase> = [
   define(
     "a claim starts the run: status, epoch, lease and event together",
@@ -116,6 +126,21 @@ export const claims: ReadonlyArray<StoreCase> = [
       assert.deepEqual(yield* tryClaim(), Option.none())
       yield* end(claimed)
       assert.equal((yield* claim()).runId, follower.runId)
+    })
+  ),
+
+  define(
+    "that holds also against a run that came earlier and had to wait for its conversation",
+    Effect.gen(function* () {
+      const first = yield* begin({ userId: "bob" })
+      const early = yield* create({ userId: "bob", conversationId: first.conversationId })
+      const run = yield* begin()
+      yield* park(run)
+      yield* end(first)
+      yield* requeue(run)
+      assert.equal((yield* claim({ maxConcurrent: 1 })).runId, run.runId)
+      yield* end(run)
+      assert.equal((yield* claim({ maxConcurrent: 1 })).runId, early.runId)
     })
   ),
 

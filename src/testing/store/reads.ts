@@ -1,4 +1,8 @@
-/** Cases of reading, listing and deleting. */
+/**
+ * Cases of reading, listing and deleting.
+ *
+ * @since 0.1.0
+ */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { type AgentEvent, noUsage } from "../../domain/AgentEvent.js"
@@ -53,6 +57,12 @@ const pages = <A>(next: (cursor: string | undefined) => Effect.Effect<Page<A>, S
     return all
   })
 
+/**
+ * The cases of reading, listing and deleting.
+ *
+ * @since 0.1.0
+ * @category cases
+ */
 export const reads: ReadonlyArray<StoreCase> = [
   define(
     "a run is found by its owner alone",
@@ -207,6 +217,25 @@ export const reads: ReadonlyArray<StoreCase> = [
       assert.deepEqual(yield* store.conversation({ conversationId, userId: "bob" }), Option.none())
       const unknown = yield* newConversationId
       assert.deepEqual(yield* store.conversation({ conversationId: unknown, userId: "alice" }), Option.none())
+    })
+  ),
+
+  define(
+    "an answer that is being continued is empty until it has ended again",
+    Effect.gen(function* () {
+      const store = yield* RunStore
+      const run = yield* begin()
+      const { conversationId } = run
+      const answer = Effect.map(
+        store.conversation({ conversationId, userId: "alice" }),
+        (found) => Option.getOrThrow(found).messages.at(-1)?.content
+      )
+      yield* end(run, ending.failed(true))
+      assert.equal(yield* answer, "half")
+      yield* append({ key: run.key, raiseEpoch: true, events: texts(1), set: { status: "running" } })
+      assert.equal(yield* answer, "")
+      yield* end(run, ending.completed("whole"))
+      assert.equal(yield* answer, "whole")
     })
   ),
 
