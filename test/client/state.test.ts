@@ -1,0 +1,165 @@
+import * as FastCheck from "effect/FastCheck"
+import { describe, expect, it } from "vitest"
+import * as State from "../../src/client/ClientState.js"
+import { RunletError } from "../../src/client/RunletError.js"
+import type { Envelope } from "../../src/domain/Envelope.js"
+import * as RunState from "../../src/domain/RunState.js"
+import * as Snapshot from "../../src/domain/Snapshot.js"
+import * as Arbitraries from "../../src/testing/EventArbitraries.js"
+
+const all = (log: ReadonlyArray<Envelope>) => RunState.reduceAll(RunState.empty(log[0]?.runId ?? ""), log)
+const play = (actions: ReadonlyArray<State.Action>, from: State.ClientState = State.initial) =>
+  actions.reduce(State.reduce, from)
+const attached = (log: ReadonlyArray<Envelope>): State.Action => ({ type: "attached", runId: log[0]?.runId ?? "" })
+const snapshotAt = (log: ReadonlyArray<Envelope>, seq: number): State.Action => ({
+  type: "snapshot",
+  snapshot: Snapshot.of(all(log.slice(0, seq)))
+})
+const events = (list: ReadonlyArray<Envelope>): State.Action => ({ type: "events", events: list })
+const refused = (_tag: "Unauthorized" | "NotFound", status: number): State.Action => ({
+  type: "refused",
+  error: new RunletError(status, { _tag, message: "no" })
+})
+
+/** Whatever can happen to a client that shows a run with this log. */
+const happenings = (log: ReadonlyArray<Envelope>): FastCheck.Arbitrary<ReadonlyArray<State.Action>> => {
+  const place = FastCheck.integer({ min: 0, max: log.length })
+  return FastCheck.array(
+    FastCheck.oneof(
+      {
+        weight: 4,
+        arbitrary: FastCheck.tuple(place, FastCheck.nat(6)).map(([from, length]) =>
+          events(log.slice(from, from + length))
+        )
+      },
+      { weight: 1, arbitrary: place.filter((seq) => seq > 0).map((seq) => snapshotAt(log, seq)) },
+      {
+        weight: 2,
+        arbitrary: FastCheck.constantFrom<State.Link>("open", "lost", "retrying").map(
+          (link): State.Action => ({ type: "link", link })
+        )
+      },
+      {
+        weight: 1,
+        arbitrary: FastCheck.constantFrom<State.Action>(
+          refused("Unauthorized", 401),
+          refused("NotFound", 404),
+          { type: "refused", error: undefined },
+          { type: "starting", starting: true },
+          { type: "starting", starting: false }
+        )
+      }
+    ),
+    { maxLength: 40 }
+  )
+}
+
+const run = Arbitraries.log.chain((log) => FastCheck.tuple(FastCheck.constant(log), happenings(log)))
+
+describe("the state of a client", () => {
+  it("applies each event once and in order, whatever comes twice, late, early or not at all", () => {
+    FastCheck.assert(
+      FastCheck.property(run, ([log, actions]) => {
+        let state = play([attached(log)])
+        for (const action of actions) {
+          const before = state.run?.seq ?? 0
+          state = State.reduce(state, action)
+          const seq = state.run?.seq ?? 0
+          expect(seq).toBeGreaterThanOrEqual(before)
+          expect(state.cursor?.lastAppliedSeq).toBe(seq)
+          expect(RunState.text(state.run ?? RunState.empty(""))).toBe(RunState.text(all(log.slice(0, seq))))
+        }
+        // However it got here, the rest brings it to the end.
+        const end = play([snapshotAt(log, log.length), events(log)], state)
+        expect(Snapshot.of(end.run ?? RunState.empty(""))).toEqual(Snapshot.of(all(log)))
+        expect(end.ahead).toEqual([])
+      }),
+      { numRuns: 300 }
+    )
+  })
+
+  it("needs no snapshot when nothing is missing, in whatever order it comes", () => {
+    const shuffled = Arbitraries.log.chain((log) =>
+      FastCheck.tuple(
+        FastCheck.constant(log),
+        FastCheck.shuffledSubarray([...log], { minLength: log.length, maxLength: log.length })
+      )
+    )
+    FastCheck.assert(
+      FastCheck.property(shuffled, ([log, order]) => {
+        const state = play([attached(log), ...order.map((envelope) => events([envelope, envelope]))])
+        expect(state.run).toEqual(all(log))
+        expect(state.ahead).toEqual([])
+      }),
+      { numRuns: 200 }
+    )
+  })
+
+  it("shows a phase that follows from the run and the connection, and no other", () => {
+    FastCheck.assert(
+      FastCheck.property(run, ([log, actions]) => {
+        let state = play([attached(log)])
+        for (const action of actions) {
+          state = State.reduce(state, action)
+          const status = state.run?.status
+          const ended = status === "completed" || status === "cancelled" || status === "failed"
+          if (state.error !== undefined && !state.signedOut) expect(state.phase).toBe("failed")
+          else if (ended) expect(state.phase).toBe(status)
+          else if (state.link === "lost") expect(state.phase).toBe("interrupted")
+          else if (state.link === "retrying") expect(state.phase).toBe("resuming")
+          else expect(state.phase).toBe(status === "waiting_approval" ? "waiting-approval" : "streaming")
+          if (state.canContinue) expect([status, state.run?.recoverable]).toEqual(["failed", true])
+        }
+      }),
+      { numRuns: 200 }
+    )
+  })
+
+  it("never leaves a final state by anything that is heard", () => {
+    FastCheck.assert(
+      FastCheck.property(run, ([log, actions]) => {
+        const whole = all(log)
+        FastCheck.pre(whole.status === "completed" || whole.status === "cancelled")
+        let state = play([attached(log), events(log)])
+        for (const action of actions.filter(({ type }) => type !== "refused")) {
+          state = State.reduce(state, action)
+          expect(state.phase).toBe(whole.status)
+        }
+      })
+    )
+  })
+
+  it("shows another run only when told to", () => {
+    FastCheck.assert(
+      FastCheck.property(Arbitraries.log, (log) => {
+        const other = play([{ type: "attached", runId: "other" }])
+        expect(play([events(log), snapshotAt(log, log.length)], other).run).toBe(other.run)
+        expect(play([events(log), snapshotAt(log, log.length)])).toBe(State.initial)
+      })
+    )
+  })
+
+  it("names the message it belongs to from the moment a run is accepted", () => {
+    const ids = { runId: "run_1", conversationId: "conv_1", assistantMessageId: "msg_2" }
+    expect(play([{ type: "started", ...ids }])).toMatchObject({
+      phase: "streaming",
+      cursor: { ...ids, lastAppliedSeq: 0 }
+    })
+  })
+
+  it("tells a missing sign-in from a run that can not be shown", () => {
+    const shown = play([{ type: "attached", runId: "run_1" }])
+    expect(play([{ type: "link", link: "lost" }, refused("Unauthorized", 401)], shown)).toMatchObject({
+      phase: "interrupted",
+      signedOut: true,
+      canContinue: false
+    })
+    expect(play([refused("NotFound", 404)], shown)).toMatchObject({ phase: "failed", signedOut: false })
+    expect(play([{ type: "left" }], shown)).toEqual(State.initial)
+  })
+
+  it("stays the same object when nothing changes", () => {
+    const idle = State.reduce(State.initial, events([]))
+    expect(idle).toBe(State.initial)
+  })
+})
