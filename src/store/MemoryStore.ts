@@ -43,6 +43,11 @@ const makeDriver = ({ data, exclusive, watchers }: SharedMemory, process: object
   const read = <A>(f: (now: number) => A): Effect.Effect<A> => Effect.map(Clock.currentTimeMillis, f)
   const write = <A>(f: (now: number) => A): Effect.Effect<A> =>
     exclusive.withPermits(1)(Effect.uninterruptible(Effect.zipLeft(read(f), tell)))
+  // Who finds nothing to claim has changed nothing. Told of it, the others would look too, and tell back, for ever.
+  const claim = <A>(f: (now: number) => A | undefined): Effect.Effect<A | undefined> =>
+    exclusive.withPermits(1)(
+      Effect.uninterruptible(Effect.tap(read(f), (claimed) => (claimed === undefined ? Effect.void : tell)))
+    )
   const appendOne = (append: EncodedAppend, within: Effect.Effect<void, ToolConflict>) =>
     Effect.suspend((): Effect.Effect<AppendOutcome> => {
       const refused = Memory.refuse(data, append)
@@ -66,8 +71,8 @@ const makeDriver = ({ data, exclusive, watchers }: SharedMemory, process: object
           )
         )
       ),
-    claimQueued: (claim) => write((now) => Memory.claimQueued(data, claim, now)),
-    claimAbandoned: (claim) => write((now) => Memory.claimAbandoned(data, claim, now)),
+    claimQueued: (who) => claim((now) => Memory.claimQueued(data, who, now)),
+    claimAbandoned: (who) => claim((now) => Memory.claimAbandoned(data, who, now)),
     renew: ({ owner, ttlMs }) =>
       write((now) => {
         for (const run of data.filter((row) => Memory.isExecuting(row) && row.owner === owner)) {

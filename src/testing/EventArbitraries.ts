@@ -64,12 +64,14 @@ const make = <Type extends AgentEvent["type"]>(
       Extract<AgentEvent, { readonly type: Type }>[K]
     >
   }
-): FastCheck.Arbitrary<AgentEvent> =>
-  FastCheck.record(fields).map((record) => {
+): FastCheck.Arbitrary<AgentEvent> => {
+  const arbitraries: Readonly<Record<string, FastCheck.Arbitrary<unknown>>> = fields
+  return FastCheck.record(arbitraries).map((record) => {
     const present = Object.entries(record).filter(([, value]) => value !== undefined)
     // The fields are those of this type, by the parameter's own type.
     return Object.fromEntries([["type", type], ...present]) as unknown as AgentEvent
   })
+}
 
 /**
  * Any event, whatever came before it.

@@ -11,7 +11,9 @@ describe("events and envelopes as text", () => {
   it.prop(
     "an event reads back as it was written",
     [Events.event],
-    ([event]) => expect(read(Envelope.encodeEvent(event))).toStrictEqual(event),
+    ([event]) => {
+      expect(read(Envelope.encodeEvent(event))).toStrictEqual(event)
+    },
     { fastCheck: { numRuns: 200 } }
   )
 

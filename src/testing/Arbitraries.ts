@@ -1,0 +1,302 @@
+/**
+ * Arbitrary plans for the simulation, and their parts. All of them shrink to what is simple: no faults, one process,
+ * one run that says one word.
+ *
+ * @since 0.1.0
+ */
+import * as FastCheck from "effect/FastCheck"
+import type * as FaultyStore from "./FaultyStore.js"
+import type * as Plan from "./Plan.js"
+import * as RecordingTools from "./RecordingTools.js"
+import type * as VirtualClient from "./VirtualClient.js"
+
+const few = <A>(arbitrary: FastCheck.Arbitrary<A>, maxLength: number) => FastCheck.array(arbitrary, { maxLength })
+
+/** Leaves out what is `undefined`, as JSON does. */
+const optional = <A>(arbitrary: FastCheck.Arbitrary<A>, freq = 3): FastCheck.Arbitrary<A | undefined> =>
+  FastCheck.option(arbitrary, { nil: undefined, freq })
+
+const weighted = <A>(...options: ReadonlyArray<readonly [number, FastCheck.Arbitrary<A>]>): FastCheck.Arbitrary<A> =>
+  FastCheck.oneof({ withCrossShrink: true }, ...options.map(([weight, arbitrary]) => ({ weight, arbitrary })))
+
+const constant = FastCheck.constant
+const from = FastCheck.constantFrom
+
+/**
+ * How a handler behaves that reads.
+ *
+ * @since 0.1.0
+ * @category arbitraries
+ */
+export const reading: FastCheck.Arbitrary<RecordingTools.Behaviour> = from(
+  "ok",
+  "slow",
+  "progress",
+  "fail",
+  "throw",
+  "hang"
+)
+
+/**
+ * How a handler behaves that acts.
+ *
+ * @since 0.1.0
+ * @category arbitraries
+ */
+export const acting: FastCheck.Arbitrary<RecordingTools.Behaviour> = from(
+  "ok",
+  "slow",
+  "progress",
+  "fail",
+  "throw",
+  "hang",
+  "conflict",
+  "doubt-before",
+  "doubt-after",
+  "throw-after",
+  "hang-after",
+  "within",
+  "within-conflict"
+)
+
+/**
+ * The input of a recording tool.
+ *
+ * @since 0.1.0
+ * @category arbitraries
+ */
+export const input: FastCheck.Arbitrary<RecordingTools.Input> = FastCheck.record({
+  n: FastCheck.nat(2),
+  reads: optional(few(reading, 2)),
+  acts: optional(few(acting, 3), 5),
+  refuse: optional(constant(true), 12)
+}).map(({ acts, n, reads, refuse }) => ({
+  n,
+  ...(reads !== undefined && reads.length > 0 && { reads }),
+  ...(acts !== undefined && acts.length > 0 && { acts }),
+  ...(refuse !== undefined && { refuse })
+}))
+
+const word = from("one ", "two ", "three four ", "é語😀 ", "six.")
+const toolName = from(...RecordingTools.facts.map((fact) => fact.name))
+
+const text: FastCheck.Arbitrary<Plan.Move> = word.map((text) => ({ text }))
+const reasoning: FastCheck.Arbitrary<Plan.Move> = word.map((reasoning) => ({ reasoning }))
+const sleep: FastCheck.Arbitrary<Plan.Move> = from(1, 20, 300).map((sleep) => ({ sleep }))
+const call: FastCheck.Arbitrary<Plan.Move> = FastCheck.record({
+  call: toolName,
+  input,
+  id: optional(from("c1", "c2"))
+}).map(({ call, id, input }) => ({ call, input, ...(id !== undefined && { id }) }))
+const badCall: FastCheck.Arbitrary<Plan.Move> = weighted<Plan.Move>(
+  [1, from("null", "[1]", "{", '"x"', "", "{}").map((raw) => ({ call: "look", raw }))],
+  [1, from("nothing", "constructor", "__proto__", "").map((call) => ({ call, raw: '{"n":1}' }))]
+)
+const end = from<Plan.Move>(
+  { end: "recoverable" },
+  { end: "retryable" },
+  { end: "truncate" },
+  { end: "final" },
+  { end: "hang" },
+  { end: "throw" }
+)
+
+const moves = weighted<ReadonlyArray<Plan.Move>>(
+  [6, few(weighted([4, text], [1, reasoning], [1, sleep]), 4)],
+  [6, few(weighted([2, text], [1, reasoning], [1, sleep], [5, call], [1, badCall]), 5)]
+)
+
+const broken: FastCheck.Arbitrary<ReadonlyArray<Plan.Move>> = FastCheck.tuple(moves, end).map(([all, last]) => [
+  ...all,
+  last
+])
+
+/**
+ * A turn of the model, that may fail some times before it succeeds.
+ *
+ * @since 0.1.0
+ * @category arbitraries
+ */
+export const turn: FastCheck.Arbitrary<Plan.Turn> = FastCheck.record({
+  tries: FastCheck.tuple(weighted([3, constant([])], [1, few(broken, 3)]), weighted([12, moves], [1, broken])).map(
+    ([failures, last]): Plan.Turn["tries"] => [...failures, last]
+  ),
+  reason: optional(from("length" as const, "content_filter" as const), 20)
+}).map(({ reason, tries }) => ({ tries, ...(reason !== undefined && { reason }) }))
+
+/**
+ * What a run's model says, turn by turn.
+ *
+ * @since 0.1.0
+ * @category arbitraries
+ */
+export const script: FastCheck.Arbitrary<ReadonlyArray<Plan.Turn>> = few(turn, 4)
+
+const crash = from("crash-before" as const, "crash-after" as const)
+const trouble = from("fail" as const, "lose" as const, "delay" as const, "hang" as const)
+
+/**
+ * One fault of a store.
+ *
+ * @since 0.1.0
+ * @category arbitraries
+ */
+export const fault: FastCheck.Arbitrary<FaultyStore.Fault> = weighted<FaultyStore.Fault>(
+  [
+    5,
+    FastCheck.record({
+      operation: constant("append" as const),
+      nth: FastCheck.integer({ min: 1, max: 40 }),
+      kind: crash
+    })
+  ],
+  [
+    4,
+    FastCheck.record({
+      operation: constant("append" as const),
+      nth: FastCheck.integer({ min: 1, max: 40 }),
+      kind: trouble,
+      ms: from(10, 300, 2_500),
+      times: from(1, 1, 2, 12)
+    })
+  ],
+  [
+    3,
+    FastCheck.record({
+      operation: from("create" as const, "claimQueued", "claimAbandoned", "renew", "release"),
+      nth: FastCheck.integer({ min: 1, max: 8 }),
+      kind: weighted<FaultyStore.FaultKind>([1, crash], [1, trouble]),
+      ms: from(10, 300, 2_500)
+    })
+  ],
+  [
+    3,
+    FastCheck.record({
+      operation: constant("read" as const),
+      nth: FastCheck.integer({ min: 1, max: 200 }),
+      kind: weighted<FaultyStore.FaultKind>([1, crash], [2, trouble]),
+      ms: from(10, 300, 2_500),
+      times: from(1, 1, 3, 30)
+    })
+  ]
+)
+
+/**
+ * What a store does to one process.
+ *
+ * @since 0.1.0
+ * @category arbitraries
+ */
+export const faults: FastCheck.Arbitrary<ReadonlyArray<FaultyStore.Fault>> = few(fault, 4)
+
+const visit: FastCheck.Arbitrary<VirtualClient.Visit> = FastCheck.record({
+  take: FastCheck.nat(12),
+  pauseMs: from(0, 10, 700),
+  back: from(0, 0, 2)
+})
+
+/**
+ * A client's comings and goings.
+ *
+ * @since 0.1.0
+ * @category arbitraries
+ */
+export const client: FastCheck.Arbitrary<Plan.Client> = FastCheck.record({
+  run: FastCheck.nat(2),
+  at: FastCheck.nat(2),
+  after: from(0, 5, 500),
+  visits: few(visit, 5)
+})
+
+const after = weighted(
+  [3, constant(0)],
+  [2, from(1, 15)],
+  [3, from(60, 130)],
+  [2, from(500, 1_500)],
+  [1, constant(3_000)]
+)
+const at = FastCheck.nat(2)
+const run = FastCheck.nat(2)
+
+const withTime = <A extends object>(arbitrary: FastCheck.Arbitrary<A>) =>
+  FastCheck.tuple(after, at, arbitrary).map(([after, at, rest]) => ({ after, at, ...rest }))
+
+const begin: FastCheck.Arbitrary<Plan.Command> = withTime(
+  FastCheck.record(
+    {
+      do: constant("start" as const),
+      script: FastCheck.nat(2),
+      conversation: FastCheck.nat(1),
+      onBusy: from("enqueue" as const, "reject", "interrupt"),
+      key: from("k1", "k2"),
+      plan: constant(true),
+      maxTokens: constant(20)
+    },
+    { requiredKeys: ["do" as const, "script" as const] }
+  )
+)
+
+/**
+ * What people and operators do.
+ *
+ * @since 0.1.0
+ * @category arbitraries
+ */
+export const command: FastCheck.Arbitrary<Plan.Command> = weighted<Plan.Command>(
+  [4, withTime(FastCheck.record({ do: constant("look" as const), run }))],
+  [
+    8,
+    withTime(
+      FastCheck.record(
+        {
+          do: constant("decide" as const),
+          which: FastCheck.nat(2),
+          how: from("yes" as const, "yes", "no", "other"),
+          wrongHash: weighted([9, constant(false)], [1, constant(true)]),
+          twice: FastCheck.boolean()
+        },
+        { requiredKeys: ["do" as const, "which" as const, "how" as const] }
+      )
+    )
+  ],
+  [3, begin],
+  [2, withTime(FastCheck.record({ do: constant("cancel" as const), run }))],
+  [3, withTime(FastCheck.record({ do: constant("resume" as const), run }))],
+  [2, withTime(FastCheck.record({ do: constant("regenerate" as const), run }))],
+  [4, withTime(FastCheck.record({ do: constant("crash" as const) }))],
+  [6, withTime(FastCheck.record({ do: constant("restart" as const) }))],
+  [2, withTime(FastCheck.record({ do: constant("stop" as const) }))]
+)
+
+const first: FastCheck.Arbitrary<Plan.Command> = FastCheck.nat(2).map((script) => ({
+  after: 0,
+  at: 0,
+  do: "start",
+  script
+}))
+
+/**
+ * A whole plan.
+ *
+ * @since 0.1.0
+ * @category arbitraries
+ */
+export const plan: FastCheck.Arbitrary<Plan.Plan> = FastCheck.record({
+  seed: FastCheck.nat(0xffff),
+  shuffle: FastCheck.boolean(),
+  policy: from("restart-iteration" as const, "continue-draft", "manual"),
+  drafts: FastCheck.boolean(),
+  neighbours: FastCheck.boolean(),
+  limits: FastCheck.record({
+    maxIterations: from(8, 2),
+    maxToolConcurrency: from(8, 1, 2),
+    checkpointEvery: from(64, 2),
+    maxAttempts: from(5, 1),
+    approvalTtlMs: weighted([4, constant(86_400_000)], [1, constant(1_000)])
+  }),
+  scripts: FastCheck.array(script, { minLength: 1, maxLength: 3 }),
+  faults: FastCheck.array(faults, { minLength: 1, maxLength: 3 }),
+  clients: few(client, 3),
+  commands: FastCheck.tuple(first, few(command, 14)).map(([one, rest]): ReadonlyArray<Plan.Command> => [one, ...rest]),
+  afterwards: from("yes" as const, "no", "other")
+})

@@ -1,0 +1,323 @@
+/**
+ * Laws of runs, as values: each looks at what was observed and says, in words, where it was broken. A law of your own
+ * is one more value of this shape.
+ *
+ * @since 0.1.0
+ */
+import type * as Envelope from "../domain/Envelope.js"
+import * as RunState from "../domain/RunState.js"
+import * as RunStatus from "../domain/RunStatus.js"
+import * as Snapshot from "../domain/Snapshot.js"
+import * as Json from "../tool/Json.js"
+import { all as histories } from "./HistoryLaws.js"
+import type { Law, Observed, ObservedRun } from "./Observed.js"
+import { all as tools } from "./ToolLaws.js"
+
+export type {
+  /**
+   * @since 0.1.0
+   * @category models
+   */
+  Law
+} from "./Observed.js"
+
+const forRuns = (name: string, check: (run: ObservedRun, observed: Observed) => ReadonlyArray<string>): Law => ({
+  name,
+  check: (observed) => observed.runs.flatMap((run) => check(run, observed).map((text) => `${run.runId}: ${text}`))
+})
+
+const isTerminal = (type: string): boolean => type === "finish" || type === "cancelled" || type === "error"
+
+const whole = (run: ObservedRun): RunState.RunState => RunState.reduceAll(RunState.empty(run.runId), run.log)
+
+const logOf = (observed: Observed, runId: string): ReadonlyArray<Envelope.Envelope> =>
+  observed.runs.find((run) => run.runId === runId)?.log ?? []
+
+/** What `queuePosition` and `expiresAt` say is no fold of the log. */
+const shown = ({ expiresAt: _, queuePosition: __, ...snapshot }: Snapshot.Snapshot): string => Json.canonical(snapshot)
+
+/**
+ * @since 0.1.0
+ * @category laws
+ */
+export const denseSeq = forRuns("seqs count 1, 2, 3 …", (run) =>
+  run.log.flatMap((envelope, index) =>
+    envelope.seq === index + 1 && envelope.runId === run.runId ? [] : [`at place ${index + 1} stands ${envelope.seq}`]
+  )
+)
+
+/**
+ * @since 0.1.0
+ * @category laws
+ */
+export const persistedBeforeSeen: Law = {
+  name: "what is seen is stored, and stays as it was seen",
+  check: (observed) =>
+    observed.clients.flatMap((client) => {
+      const log = logOf(observed, client.runId)
+      return client.sessions.flatMap((session) =>
+        session.frames.flatMap(({ envelope, stored }) => {
+          if (envelope.seq > stored) return [`${client.runId}: ${envelope.seq} was seen when ${stored} were stored`]
+          return Json.canonical(log[envelope.seq - 1]) === Json.canonical(envelope)
+            ? []
+            : [`${client.runId}: ${envelope.seq} was seen as ${JSON.stringify(envelope)}`]
+        })
+      )
+    })
+}
+
+/**
+ * @since 0.1.0
+ * @category laws
+ */
+export const oneEnd = forRuns("a leg has one terminal event, and nothing follows an end", (run) =>
+  run.log.flatMap(({ event, seq }, index) => {
+    const next = run.log[index + 1]?.event
+    if (!isTerminal(event.type) || next === undefined) return []
+    const recoverable = event.type === "error" && event.recoverable
+    if (recoverable && (next.type === "run-resumed" || next.type === "cancelled")) return []
+    return [`${event.type} at ${seq} is followed by ${next.type}`]
+  })
+)
+
+/**
+ * @since 0.1.0
+ * @category laws
+ */
+export const legalTransitions = forRuns("every event may follow what stands before it", (run) => {
+  let state = RunState.empty(run.runId)
+  return run.log.flatMap((envelope) => {
+    const { event, seq } = envelope
+    const before = state
+    state = RunState.reduce(state, envelope)
+    const legal = RunStatus.next(before.seq === 0 ? undefined : before, event) !== undefined
+    return legal ? [] : [`${event.type} at ${seq} in status ${before.status}`]
+  })
+})
+
+/**
+ * @since 0.1.0
+ * @category laws
+ */
+export const attachIsTheRest: Law = {
+  name: "a connection behind a cursor gets the log behind that cursor, without a hole",
+  check: (observed) =>
+    observed.clients.flatMap((client) => {
+      const log = logOf(observed, client.runId)
+      return client.sessions.flatMap((session) => {
+        const seqs = session.frames.map((frame) => frame.envelope.seq)
+        const expected = seqs.map((_, index) => session.after + index + 1)
+        if (seqs.join() !== expected.join()) {
+          return [`${client.runId}: behind ${session.after} came ${seqs.join(" ")}`]
+        }
+        const last = session.after + seqs.length
+        const ends = log.findLastIndex((envelope) => isTerminal(envelope.event.type)) + 1
+        return session.ended && last < ends ? [`${client.runId}: it was closed at ${last} of ${ends}`] : []
+      })
+    })
+}
+
+/**
+ * @since 0.1.0
+ * @category laws
+ */
+export const sameFold: Law = {
+  name: "a client's fold, the log's fold and the snapshot are the same",
+  check: (observed) => [
+    ...observed.clients.flatMap((client) => {
+      const log = logOf(observed, client.runId)
+      let state = RunState.empty(client.runId)
+      for (const session of client.sessions) {
+        for (const { envelope } of session.frames) state = RunState.reduce(state, envelope)
+      }
+      const expected = RunState.reduceAll(RunState.empty(client.runId), log.slice(0, state.seq))
+      return Json.canonical(state) === Json.canonical(expected)
+        ? []
+        : [`${client.runId}: at ${state.seq} a client differs`]
+    }),
+    ...observed.snapshots.flatMap(({ runId, snapshot, stored }) => {
+      if (snapshot.lastSeq > stored)
+        return [`${runId}: a snapshot shows ${snapshot.lastSeq} of ${stored} stored events`]
+      const state = RunState.reduceAll(RunState.empty(runId), logOf(observed, runId).slice(0, snapshot.lastSeq))
+      const expected = shown(Snapshot.of(state))
+      return shown(snapshot) === expected
+        ? []
+        : [`${runId}: at ${snapshot.lastSeq} ${shown(snapshot)} is not ${expected}`]
+    })
+  ]
+}
+
+/**
+ * @since 0.1.0
+ * @category laws
+ */
+export const snapshotGoesOn: Law = {
+  name: "a snapshot goes on as its log does",
+  check: (observed) =>
+    observed.snapshots.flatMap(({ runId, snapshot }) => {
+      const log = logOf(observed, runId)
+      const resumed = RunState.reduceAll(Snapshot.toState(snapshot), log.slice(snapshot.lastSeq))
+      const expected = RunState.reduceAll(RunState.empty(runId), log)
+      return shown(Snapshot.of(resumed)) === shown(Snapshot.of(expected))
+        ? []
+        : [`${runId}: from ${snapshot.lastSeq} on`]
+    })
+}
+
+/**
+ * @since 0.1.0
+ * @category laws
+ */
+export const turnRowsAreTheFold = forRuns("turn rows and the events behind them come to the whole fold", (run) =>
+  run.turns.flatMap((row, index) => {
+    const state: RunState.RunState = {
+      ...row.header,
+      closed: run.turns.slice(0, index + 1).map((one) => one.turn)
+    }
+    const from = RunState.reduceAll(state, run.log.slice(row.seq))
+    return Json.canonical(from) === Json.canonical(whole(run)) ? [] : [`from turn ${row.n} on`]
+  })
+)
+
+/**
+ * @since 0.1.0
+ * @category laws
+ */
+export const endsSomewhere = forRuns("when nothing disturbs them any more, runs end", (run) => {
+  const state = whole(run)
+  return RunStatus.isEnded(state.status) ? [] : [`it is ${state.status} at ${state.seq}`]
+})
+
+/**
+ * @since 0.1.0
+ * @category laws
+ */
+export const checkpointsInPlace = forRuns("checkpoints name their own place, and an end has its last one", (run) =>
+  run.log.flatMap(({ event, seq }, index) => {
+    if (event.type === "checkpoint" && event.seq !== seq) return [`the checkpoint at ${seq} says ${event.seq}`]
+    if (!isTerminal(event.type)) return []
+    const before = run.log[index - 1]?.event
+    if (before?.type === "error") return []
+    const kind = event.type === "error" ? "run_failed" : "run_finished"
+    return before?.type === "checkpoint" && before.checkpointKind === kind ? [] : [`${event.type} at ${seq} has none`]
+  })
+)
+
+/**
+ * @since 0.1.0
+ * @category laws
+ */
+export const countsUp = forRuns("attempts and iterations count up by one", (run) => {
+  let state = RunState.empty(run.runId)
+  return run.log.flatMap((envelope) => {
+    const { event, seq } = envelope
+    const before = state
+    state = RunState.reduce(state, envelope)
+    if (event.type === "run-resumed" && event.attempt !== before.attempt + 1)
+      return [`attempt ${event.attempt} at ${seq}`]
+    if (event.type === "model-end" && event.iteration !== state.iteration)
+      return [`model-end ${event.iteration} at ${seq}`]
+    if (event.type === "iteration-end" && event.iteration !== before.iteration) {
+      return [`iteration-end ${event.iteration} at ${seq}`]
+    }
+    return event.type === "iteration-end" && before.open?.calls.some((call) => call.result === undefined)
+      ? [`an unsettled call at the iteration-end of ${seq}`]
+      : []
+  })
+})
+
+/**
+ * @since 0.1.0
+ * @category laws
+ */
+export const oneRunAtATime: Law = {
+  name: "at most one run of a conversation executes or waits for a person",
+  check: (observed) =>
+    observed.active.flatMap(({ at, conversationId, runs }) => (runs > 1 ? [`${conversationId}: ${runs} at ${at}`] : []))
+}
+
+const field = (value: unknown, name: string): unknown =>
+  typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined
+
+/**
+ * @since 0.1.0
+ * @category laws
+ */
+export const answersAreTrue: Law = {
+  name: "an answer to a command agrees with the log",
+  check: (observed) =>
+    observed.commands.flatMap(({ answer, approvalId, name, runId }) => {
+      if (answer._tag !== "Ok" || runId === undefined) return []
+      const log = logOf(observed, runId)
+      if (name === "cancel") {
+        const at = Number(field(answer.value, "lastSeq"))
+        const state = RunState.reduceAll(RunState.empty(runId), log.slice(0, at))
+        const status = field(answer.value, "status")
+        return RunStatus.isFinal(state) && state.status === status && at === log.length
+          ? []
+          : [`${runId}: a cancel was answered with ${String(status)} at ${at} of ${log.length}`]
+      }
+      if (name !== "decide") return []
+      const event = log[Number(field(answer.value, "seq")) - 1]?.event
+      return event?.type === "approval-decision" &&
+        event.approvalId === approvalId &&
+        event.decision === field(answer.value, "decision")
+        ? []
+        : [`${runId}: a decision was answered with ${JSON.stringify(answer.value)}, there stands ${event?.type}`]
+    })
+}
+
+/**
+ * @since 0.1.0
+ * @category laws
+ */
+export const noSecret: Law = {
+  name: "no secret in any event, snapshot, answer or turn",
+  check: (observed) => {
+    const places: ReadonlyArray<readonly [string, unknown]> = [
+      ["a log", observed.runs.map((run) => run.log)],
+      ["a turn row", observed.runs.map((run) => run.turns)],
+      ["a snapshot", observed.snapshots],
+      ["an answer", observed.commands],
+      ["a client's frame", observed.clients]
+    ]
+    return places.flatMap(([place, value]) => {
+      const text = JSON.stringify(value)
+      return observed.secrets.filter((secret) => text.includes(secret)).map(() => `in ${place}`)
+    })
+  }
+}
+
+/**
+ * Every law.
+ *
+ * @since 0.1.0
+ * @category laws
+ */
+export const all: ReadonlyArray<Law> = [
+  denseSeq,
+  persistedBeforeSeen,
+  oneEnd,
+  legalTransitions,
+  attachIsTheRest,
+  sameFold,
+  snapshotGoesOn,
+  turnRowsAreTheFold,
+  endsSomewhere,
+  checkpointsInPlace,
+  countsUp,
+  oneRunAtATime,
+  answersAreTrue,
+  noSecret,
+  ...tools,
+  ...histories
+]
+
+/**
+ * Every violation of these laws, each with the law's name.
+ *
+ * @since 0.1.0
+ * @category checking
+ */
+export const check = (observed: Observed, laws: ReadonlyArray<Law> = all): ReadonlyArray<string> =>
+  laws.flatMap((law) => law.check(observed).map((violation) => `${law.name}: ${violation}`))

@@ -1,0 +1,152 @@
+/**
+ * What was seen of a system while it ran: the material that laws are checked on. All of it is plain data.
+ *
+ * @since 0.1.0
+ */
+import type { ToolKind, ToolPhase } from "../domain/AgentEvent.js"
+import type { Envelope } from "../domain/Envelope.js"
+import type { Snapshot } from "../domain/Snapshot.js"
+import type { ModelRequest } from "../model/Model.js"
+import type { TurnRow } from "../store/RunStore.js"
+
+/**
+ * A run as the store holds it in the end.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface ObservedRun {
+  readonly runId: string
+  readonly conversationId: string
+  readonly log: ReadonlyArray<Envelope>
+  readonly turns: ReadonlyArray<TurnRow>
+}
+
+/**
+ * A snapshot that somebody was given, and how much of the log was stored at that moment.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface ObservedSnapshot {
+  readonly runId: string
+  readonly stored: number
+  readonly snapshot: Snapshot
+}
+
+/**
+ * One frame as a client received it. `stored`: how much of the log was stored at that moment.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface ObservedFrame {
+  readonly envelope: Envelope
+  readonly stored: number
+}
+
+/**
+ * One connection of a client: the cursor it came with and what it got. `ended`: the server closed it, for good.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface ObservedSession {
+  readonly after: number
+  readonly frames: ReadonlyArray<ObservedFrame>
+  readonly ended: boolean
+}
+
+/**
+ * A client and all its connections to one run.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface ObservedClient {
+  readonly runId: string
+  readonly sessions: ReadonlyArray<ObservedSession>
+}
+
+/**
+ * Something a tool did. `begin`: its handler was called; `effect`: the world was changed; `probe`: it was asked for a
+ * key. `seq` is how much of the run's log was stored at that moment, `held` whether the process held the run's lease.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface LedgerEntry {
+  readonly what: "begin" | "effect" | "probe"
+  readonly at: number
+  readonly process: string
+  readonly runId: string
+  readonly toolCallId: string
+  readonly toolName: string
+  readonly kind: ToolKind
+  readonly keyed: boolean
+  readonly unattended: boolean
+  readonly phase: ToolPhase
+  readonly key: string
+  readonly input: unknown
+  readonly seq: number
+  readonly held: boolean
+}
+
+/**
+ * A request to the model, and the text it had given out when it ended or was cut off.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface ObservedRequest {
+  readonly request: ModelRequest
+  readonly text: string
+  readonly finished: boolean
+}
+
+/**
+ * A command to an engine and its answer: the value, the name of the refusal, or nothing when the process died first.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface ObservedCommand {
+  readonly at: number
+  readonly process: string
+  readonly name: string
+  readonly runId: string | undefined
+  readonly approvalId?: string | undefined
+  readonly answer:
+    | { readonly _tag: "Ok"; readonly value: unknown }
+    | { readonly _tag: "Refused"; readonly error: string; readonly message: string }
+    | { readonly _tag: "Lost" }
+}
+
+/**
+ * Everything. `secrets` were given to the system and must not come out of it; `active` is, from time to time, how many
+ * runs of a conversation were executing or waiting for a person.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Observed {
+  readonly runs: ReadonlyArray<ObservedRun>
+  readonly snapshots: ReadonlyArray<ObservedSnapshot>
+  readonly clients: ReadonlyArray<ObservedClient>
+  readonly ledger: ReadonlyArray<LedgerEntry>
+  readonly requests: ReadonlyArray<ObservedRequest>
+  readonly commands: ReadonlyArray<ObservedCommand>
+  readonly active: ReadonlyArray<{ readonly at: number; readonly conversationId: string; readonly runs: number }>
+  readonly secrets: ReadonlyArray<string>
+}
+
+/**
+ * A law. `check` gives every violation that it finds; none means that the law was kept.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Law {
+  readonly name: string
+  readonly check: (observed: Observed) => ReadonlyArray<string>
+}

@@ -1,0 +1,367 @@
+/**
+ * Runs a plan: a stack in a world of its own, commands, clients and faults by plan, and in the end a quiet time in which
+ * everything must come to rest. What was observed is for the laws.
+ *
+ * @since 0.1.0
+ */
+import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as FiberSet from "effect/FiberSet"
+import * as Logger from "effect/Logger"
+import * as Option from "effect/Option"
+import * as RunState from "../domain/RunState.js"
+import * as RunStatus from "../domain/RunStatus.js"
+import type { DecideRequest, RunEngine } from "../engine/RunEngine.js"
+import * as ResumePolicy from "../resume/ResumePolicy.js"
+import type { RunRow, RunStore } from "../store/RunStore.js"
+import type { Observed, ObservedCommand, ObservedSnapshot } from "./Observed.js"
+import * as Plan from "./Plan.js"
+import * as TestStack from "./TestStack.js"
+import * as VirtualClient from "./VirtualClient.js"
+import { VirtualTime } from "./VirtualTime.js"
+
+/**
+ * What came of a plan. `broken`: the simulation itself did not come to its end, and why.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Outcome {
+  readonly observed: Observed
+  readonly broken: string | undefined
+}
+
+const secret = "canary-4f1d"
+const user = "local"
+const leaseTtlMs = 2_000
+
+const policies = {
+  "restart-iteration": ResumePolicy.layerRestartIteration,
+  "continue-draft": ResumePolicy.layerContinueDraft,
+  manual: ResumePolicy.layerManual
+}
+
+/** What the fibers of a simulation share. */
+class Journal {
+  readonly commands: Array<ObservedCommand> = []
+  readonly snapshots: Array<ObservedSnapshot> = []
+  readonly clients: Array<VirtualClient.VirtualClient> = []
+  readonly active: Array<Observed["active"][number]> = []
+  /** Accepted runs, in the order of their acceptance. */
+  readonly runs: Array<{ readonly runId: string; readonly conversationId: string }> = []
+  private readonly waiters = new Map<number, Deferred.Deferred<string>>()
+
+  accepted(run: { readonly runId: string; readonly conversationId: string }): void {
+    if (this.runs.some((one) => one.runId === run.runId)) return
+    this.runs.push({ runId: run.runId, conversationId: run.conversationId })
+    const waiter = this.waiters.get(this.runs.length - 1)
+    if (waiter !== undefined) Deferred.unsafeDone(waiter, Effect.succeed(run.runId))
+  }
+
+  run(n: number): string | undefined {
+    return this.runs[n % Math.max(1, this.runs.length)]?.runId
+  }
+
+  /** The nth accepted run, when it has been accepted. */
+  nth(n: number): Effect.Effect<string> {
+    return Effect.suspend(() => {
+      const known = this.runs[n]
+      if (known !== undefined) return Effect.succeed(known.runId)
+      return Effect.flatMap(Deferred.make<string>(), (waiter) => {
+        this.waiters.set(n, waiter)
+        return Deferred.await(waiter)
+      })
+    })
+  }
+}
+
+type Stack = TestStack.TestStack["Type"]
+
+const rowsOf = (archive: RunStore["Type"]): Effect.Effect<ReadonlyArray<RunRow>> =>
+  Effect.map(Effect.orDie(archive.list({ userId: user, limit: 1000 })), (page) => page.items.toReversed())
+
+const logOf = (archive: RunStore["Type"], row: Pick<RunRow, "key" | "runId">) =>
+  Effect.orDie(archive.envelopes({ key: row.key, runId: row.runId, after: 0, limit: 100_000 }))
+
+const pendingOf = (archive: RunStore["Type"]) =>
+  Effect.gen(function* () {
+    const pending: Array<{
+      readonly runId: string
+      readonly approval: ReturnType<typeof RunState.pendingApprovals>[number]
+    }> = []
+    for (const row of yield* rowsOf(archive)) {
+      if (RunStatus.isEnded(row.status)) continue
+      const state = RunState.reduceAll(RunState.empty(row.runId), yield* logOf(archive, row))
+      for (const approval of RunState.pendingApprovals(state)) pending.push({ runId: row.runId, approval })
+    }
+    return pending
+  })
+
+/** How many runs of each conversation are at work, as it stands now. */
+const count = (stack: Stack, journal: Journal): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    const at = yield* Clock.currentTimeMillis
+    const counts = new Map<string, number>()
+    for (const row of yield* rowsOf(stack.archive)) {
+      if (!RunStatus.isExecuting(row.status) && row.status !== "waiting_approval") continue
+      counts.set(row.conversationId, (counts.get(row.conversationId) ?? 0) + 1)
+    }
+    for (const [conversationId, runs] of counts) journal.active.push({ at, conversationId, runs })
+  })
+
+/** Asks a process, and writes the answer down; a process that dies first gives none. */
+const ask = <A, E extends { readonly _tag: string; readonly message: string }>(
+  journal: Journal,
+  process: TestStack.TestProcess,
+  what: Pick<ObservedCommand, "name" | "runId" | "approvalId">,
+  call: (engine: RunEngine["Type"]) => Effect.Effect<A, E>
+): Effect.Effect<Option.Option<A>> =>
+  Effect.gen(function* () {
+    const running = process.running()
+    if (running === undefined) return Option.none()
+    const at = yield* Clock.currentTimeMillis
+    const note = (answer: ObservedCommand["answer"]) =>
+      Effect.sync(() => {
+        journal.commands.push({ at, process: running.name, ...what, answer })
+      })
+    const answered = call(running.engine).pipe(
+      Effect.matchEffect({
+        onSuccess: (value) => Effect.as(note({ _tag: "Ok", value }), Option.some(value)),
+        onFailure: (error) =>
+          Effect.as(note({ _tag: "Refused", error: error._tag, message: error.message }), Option.none<A>())
+      })
+    )
+    const lost = Effect.zipRight(Deferred.await(running.dead), Effect.as(note({ _tag: "Lost" }), Option.none<A>()))
+    return yield* Effect.raceFirst(answered, lost)
+  })
+
+const start = (
+  journal: Journal,
+  process: TestStack.TestProcess,
+  command: Extract<Plan.Command, { readonly do: "start" }>
+) => {
+  const into = command.conversation === undefined ? undefined : journal.runs[command.conversation % journal.runs.length]
+  return Effect.map(
+    ask(journal, process, { name: "start", runId: undefined }, (engine) =>
+      engine.start({
+        message: `script ${command.script}`,
+        ...(into !== undefined && { conversationId: into.conversationId }),
+        ...(command.onBusy !== undefined && { onBusy: command.onBusy }),
+        ...(command.key !== undefined && { idempotencyKey: command.key }),
+        ...(command.plan === true && { mode: "plan" }),
+        ...(command.maxTokens !== undefined && { limits: { maxTokens: command.maxTokens } })
+      })
+    ),
+    Option.map((run) => journal.accepted(run))
+  )
+}
+
+const edited = { n: 99 }
+
+const answerTo = (reason: string, how: "yes" | "no" | "other"): Pick<DecideRequest, "decision" | "input"> => {
+  if (reason === "in_doubt") {
+    return { decision: how === "yes" ? "applied" : how === "no" ? "abandon" : "retry" }
+  }
+  return how === "other" ? { decision: "edit", input: edited } : { decision: how === "yes" ? "approve" : "reject" }
+}
+
+const decide = (
+  stack: Stack,
+  journal: Journal,
+  process: TestStack.TestProcess,
+  which: number,
+  how: "yes" | "no" | "other",
+  wrongHash: boolean
+) =>
+  Effect.gen(function* () {
+    const pending = yield* pendingOf(stack.archive)
+    const one = pending[which % Math.max(1, pending.length)]
+    if (one === undefined) return
+    const { approval, runId } = one
+    yield* ask(journal, process, { name: "decide", runId, approvalId: approval.approvalId }, (engine) =>
+      engine.decide(runId, approval.approvalId, {
+        ...answerTo(approval.reason, how),
+        previewHash: wrongHash ? "0000" : approval.previewHash
+      })
+    )
+  })
+
+const storedOf = (stack: Stack, runId: string): Effect.Effect<number> =>
+  Effect.map(Effect.orDie(stack.archive.find({ runId, userId: user })), (row) =>
+    Option.match(row, { onNone: () => 0, onSome: ({ lastSeq }) => lastSeq })
+  )
+
+const look = (stack: Stack, journal: Journal, process: TestStack.TestProcess, runId: string) =>
+  Effect.gen(function* () {
+    const found = yield* ask(journal, process, { name: "look", runId }, (engine) => engine.snapshot(runId))
+    const stored = yield* storedOf(stack, runId)
+    if (Option.isSome(found)) journal.snapshots.push({ runId, stored, snapshot: found.value })
+  })
+
+const carryOut = (stack: Stack, journal: Journal, command: Plan.Command): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    const process = stack.processes[command.at % stack.processes.length]
+    if (process === undefined) return Effect.void
+    switch (command.do) {
+      case "start":
+        return Effect.asVoid(start(journal, process, command))
+      case "crash":
+        return process.crash
+      case "restart":
+        return process.start
+      case "stop":
+        return process.stop
+      case "decide": {
+        const once = decide(stack, journal, process, command.which, command.how, command.wrongHash === true)
+        return command.twice === true ? Effect.all([once, once], { concurrency: 2, discard: true }) : once
+      }
+      default: {
+        const runId = journal.run(command.run)
+        if (runId === undefined) return Effect.void
+        switch (command.do) {
+          case "cancel":
+            return Effect.asVoid(ask(journal, process, { name: "cancel", runId }, (engine) => engine.cancel(runId)))
+          case "resume":
+            return Effect.asVoid(ask(journal, process, { name: "resume", runId }, (engine) => engine.resume(runId)))
+          case "regenerate":
+            return Effect.map(
+              ask(journal, process, { name: "regenerate", runId }, (engine) => engine.regenerate(runId)),
+              Option.map((run) => journal.accepted(run))
+            )
+          case "look":
+            return look(stack, journal, process, runId)
+        }
+      }
+    }
+  })
+
+/** How long the quiet time may last: longer than every limit of a run, several times over. */
+const quietRounds = 120
+const roundMs = 1_000
+
+/** No more faults: whoever is down comes up, whoever is asked answers, until every run has ended. */
+const comeToRest = (stack: Stack, journal: Journal, time: VirtualTime, how: Plan.Plan["afterwards"]) =>
+  Effect.gen(function* () {
+    for (const process of stack.processes) process.control.enabled = false
+    yield* Effect.forEach(stack.processes, (process) => Effect.forkDaemon(process.start), { discard: true })
+    const [first] = stack.processes
+    for (let round = 0; round < quietRounds && first !== undefined; round++) {
+      yield* time.advance(roundMs)
+      yield* count(stack, journal)
+      const rows = yield* rowsOf(stack.archive)
+      if (rows.every((row) => RunStatus.isEnded(row.status))) return
+      const pending = yield* pendingOf(stack.archive)
+      // Who always edits, or always says again, is never done.
+      const answer = how === "other" && round > 3 ? "yes" : how
+      for (let n = 0; n < pending.length; n++) {
+        yield* Effect.forkDaemon(decide(stack, journal, first, n, answer, false))
+      }
+    }
+  })
+
+const observe = (stack: Stack, journal: Journal): Effect.Effect<Observed> =>
+  Effect.gen(function* () {
+    const rows = yield* rowsOf(stack.archive)
+    const runs = yield* Effect.forEach(rows, (row) =>
+      Effect.gen(function* () {
+        const log = yield* logOf(stack.archive, row)
+        const turns = yield* Effect.orDie(stack.archive.turns({ key: row.key }))
+        return { runId: row.runId, conversationId: row.conversationId, log, turns }
+      })
+    )
+    return {
+      runs,
+      snapshots: journal.snapshots,
+      clients: journal.clients.map((client) => client.observed()),
+      ledger: stack.ledger.entries,
+      requests: stack.requests,
+      commands: journal.commands,
+      active: journal.active,
+      secrets: [secret]
+    }
+  })
+
+const program = (plan: Plan.Plan, time: VirtualTime, journal: Journal) =>
+  Effect.gen(function* () {
+    const stack = yield* TestStack.TestStack
+    yield* Effect.forEach(stack.processes, (process) => Effect.forkDaemon(process.start), { discard: true })
+    yield* time.idle
+    const fibers = yield* FiberSet.make<void, never>()
+    for (const client of plan.clients) {
+      yield* FiberSet.run(
+        fibers,
+        Effect.gen(function* () {
+          const runId = yield* journal.nth(client.run)
+          yield* Effect.sleep(client.after)
+          const made = VirtualClient.make({
+            runId,
+            visits: client.visits,
+            connect: () => stack.processes[client.at % stack.processes.length]?.running(),
+            stored: storedOf(stack, runId)
+          })
+          journal.clients.push(made)
+          yield* made.run
+        })
+      )
+    }
+    for (const command of plan.commands) {
+      if (command.after > 0) yield* time.advance(command.after)
+      yield* count(stack, journal)
+      yield* FiberSet.run(fibers, carryOut(stack, journal, command))
+    }
+    yield* comeToRest(stack, journal, time, plan.afterwards)
+    // Whoever still watches learns of the end; whoever looks sees the same everywhere.
+    for (const { runId } of journal.runs) {
+      for (const process of stack.processes) yield* Effect.forkDaemon(look(stack, journal, process, runId))
+    }
+    yield* time.advance(5_000)
+    return yield* observe(stack, journal)
+  })
+
+/**
+ * Runs a plan to its end. The same plan has the same outcome.
+ *
+ * @since 0.1.0
+ * @category running
+ */
+export const run = (plan: Plan.Plan): Effect.Effect<Outcome> =>
+  Effect.suspend(() => {
+    const time = new VirtualTime({ seed: plan.seed, shuffle: plan.shuffle })
+    const journal = new Journal()
+    const { checkpointEvery, maxAttempts, ...limits } = plan.limits
+    const stack = TestStack.layer({
+      script: Plan.script(plan, secret),
+      processes: Math.max(1, plan.faults.length),
+      faults: plan.faults,
+      policy: policies[plan.policy],
+      neighbours: plan.neighbours,
+      model: { continuesDraft: plan.drafts },
+      limits: { ...limits, toolTimeoutMs: 1_000, runTimeoutMs: 20_000, heartbeatMs: 3_000, shutdownGraceMs: 1_000 },
+      resume: { leaseTtlMs, checkpointEvery, maxAttempts }
+    })
+    return program(plan, time, journal).pipe(
+      Effect.scoped,
+      Effect.provide(stack),
+      Effect.provide(Logger.remove(Logger.defaultLogger)),
+      (all) => time.run(all),
+      Effect.map((exit): Outcome => {
+        const nothing: Observed = {
+          runs: [],
+          snapshots: [],
+          clients: [],
+          ledger: [],
+          requests: [],
+          commands: journal.commands,
+          active: [],
+          secrets: []
+        }
+        if (Option.isNone(exit)) return { observed: nothing, broken: "it does not come to an end" }
+        return Exit.match(exit.value, {
+          onSuccess: (observed): Outcome => ({ observed, broken: undefined }),
+          onFailure: (cause): Outcome => ({ observed: nothing, broken: String(cause) })
+        })
+      })
+    )
+  })
