@@ -169,7 +169,10 @@ export const layer: Layer.Layer<never, never, Authentication | Serving | HttpApi
           Effect.zipRight(authentication.guard(request), app).pipe(
             Effect.catchAllCause((cause) => Effect.flatMap(allow, (allow) => onCause(request, allow, cause))),
             Effect.zipWith(serving.draining, (response, draining) =>
-              draining ? HttpServerResponse.setHeader(response, "connection", "close") : response
+              HttpServerResponse.setHeaders(response, {
+                "x-content-type-options": "nosniff",
+                ...(draining && { connection: "close" })
+              })
             )
           )
         )

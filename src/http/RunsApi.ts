@@ -98,6 +98,7 @@ export const sessionCookie = "runlet_session"
  *
  * @since 0.1.0
  * @category middleware
+ * @effect-expect-leaking HttpServerRequest ParsedSearchParams RouteContext
  */
 export class Authorization extends HttpApiMiddleware.Tag<Authorization>()("runlet/Authorization", {
   failure: Unauthorized.annotations(HttpApiSchema.annotations({ status: 401 })),
@@ -361,6 +362,23 @@ export class ServerGroup extends HttpApiGroup.make("server")
     HttpApiEndpoint.del("signOut", "/session").addSuccess(NoContent).annotateContext(summary("Give the cookie back"))
   ) {}
 
+/** What the platform adds by itself and this server never sends: it says `BadRequest` instead. */
+const unsent = ["HttpApiDecodeError", "Issue", "PropertyKey"]
+
+const isUnsent = (value: unknown): boolean =>
+  typeof value === "object" &&
+  value !== null &&
+  "$ref" in value &&
+  unsent.some((name) => value.$ref === `#/components/schemas/${name}`)
+
+const withoutUnsent = (document: Record<string, unknown>): Record<string, unknown> =>
+  JSON.parse(
+    JSON.stringify(document, (key, value: unknown) => {
+      if (Array.isArray(value)) return value.filter((item) => !isUnsent(item))
+      return unsent.includes(key) ? undefined : value
+    })
+  )
+
 /**
  * The contract: all groups, and the errors that any call may answer with.
  *
@@ -385,6 +403,7 @@ export class RunsApi extends HttpApi.make("runlet")
     OpenApi.annotations({
       title: "Runlet",
       version: "1",
-      description: "Durable, resumable agent runs: start, watch, stop, approve and resume them."
+      description: "Durable, resumable agent runs: start, watch, stop, approve and resume them.",
+      transform: withoutUnsent
     })
   ) {}

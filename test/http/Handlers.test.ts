@@ -482,6 +482,7 @@ describe("the other calls", () => {
       const document = JSON.parse((yield* call({ path: "/openapi.json" })).body)
       expect(document.paths["/runs/{runId}/events"].get.responses["200"].content).toHaveProperty("text/event-stream")
       expect(document.components.schemas).toHaveProperty("Envelope")
+      expect(JSON.stringify(document)).not.toContain("HttpApiDecodeError")
       expect((yield* call({ path: "/healthz" })).body).toBe('{"status":"ok"}')
       expect((yield* call({ path: "/readyz" })).status).toBe(200)
     })
