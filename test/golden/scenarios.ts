@@ -23,8 +23,8 @@ export interface Scenario {
   readonly title: string
   /** Runs an effect with an engine of its own on the store; afterwards that engine is gone. */
   readonly play: (
-    process: <A, E>(use: (engine: Running) => Effect.Effect<A, E>) => Effect.Effect<A, E>
-  ) => Effect.Effect<void, unknown>
+    process: <A, E>(use: (engine: Running) => Effect.Effect<A, E>) => Effect.Effect<A>
+  ) => Effect.Effect<unknown>
   readonly model: Model
 }
 
@@ -66,10 +66,8 @@ const until = (engine: Running, runId: string, status: string, longText = 0) =>
       until: (snapshot) => snapshot.status === status && snapshot.text.length >= longText,
       times: 500
     }),
-    Effect.filterOrFail(
-      (snapshot) => snapshot.status === status,
-      (snapshot) => new Error(`the run is ${snapshot.status}, not ${status}`)
-    )
+    Effect.filterOrDieMessage(({ text }) => text.length >= longText, "the run has not said enough"),
+    Effect.filterOrDieMessage((snapshot) => snapshot.status === status, `the run is not ${status}`)
   )
 
 const plain = slowly(
@@ -181,11 +179,11 @@ const processes = (model: Model) => {
 }
 
 /** The frames of the one run in the store, byte for byte as clients get them. */
-const recorded = (engine: Running): Effect.Effect<ReadonlyArray<string>, unknown> =>
+const recorded = (engine: Running) =>
   Effect.gen(function* () {
     const { items } = yield* engine.list({})
     const [run] = items
-    if (run === undefined || items.length > 1) return yield* Effect.fail(new Error(`${items.length} runs`))
+    if (run === undefined || items.length > 1) return yield* Effect.dieMessage(`there are ${items.length} runs`)
     const view = yield* engine.view(run.runId, 0)
     const lines: Array<string> = []
     while (true) {
@@ -196,12 +194,13 @@ const recorded = (engine: Running): Effect.Effect<ReadonlyArray<string>, unknown
   })
 
 /** Plays a scenario from a fixed moment on, and answers the log. */
-export const logOf = (scenario: Scenario): Effect.Effect<ReadonlyArray<string>, unknown, RunStore> =>
+export const logOf = (scenario: Scenario) =>
   Effect.gen(function* () {
     const store = yield* Effect.context<RunStore>()
     yield* TestClock.setTime(Date.UTC(2026, 0, 1))
     const process = processes(scenario.model)
-    const here = <A, E>(use: (engine: Running) => Effect.Effect<A, E>) => Effect.provide(process(use), store)
+    const here = <A, E>(use: (engine: Running) => Effect.Effect<A, E>) =>
+      Effect.orDie(Effect.provide(process(use), store))
     yield* scenario.play(here)
     return yield* here(recorded)
   }).pipe(Effect.withRandom(Random.make(scenario.name)))
