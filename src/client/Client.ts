@@ -255,20 +255,24 @@ export const makeClient = (options: ClientOptions = {}): Client => {
     const mine = new AbortController()
     seat = mine
     expect()
+    const rise = () => {
+      mine.abort()
+      if (seat !== mine) return
+      stand()
+      sit()
+    }
     tabs
       .lead(`runlet:${baseUrl}${run.runId}`, mine.signal, steal, async () => {
-        if (seat !== mine || (!forced && State.isOver(state))) return
-        hush()
-        leading = true
-        await persist(mine.signal, () => watch(mine.signal))
+        let last = false
+        if (seat === mine && (forced || !State.isOver(state))) {
+          hush()
+          leading = true
+          last = await persist(mine.signal, () => watch(mine.signal))
+        }
+        rise()
+        return last
       })
-      .catch(nothing)
-      .then(() => {
-        mine.abort()
-        if (seat !== mine) return
-        stand()
-        sit()
-      })
+      .catch(rise)
     if (!leading) post({ runId: run.runId })
   }
 

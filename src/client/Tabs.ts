@@ -23,7 +23,8 @@ export interface TabMessage {
 /**
  * - `listen`: begins to hear the others, and gives the way to speak to them and to stop
  * - `lead`: does the task as the only tab that does it, once it is this tab's turn, or at once, taking it away from
- *   another (`steal`). Rejects when it is taken away from this one, or when the signal gives up waiting
+ *   another (`steal`). Rejects when it is taken away from this one, or when the signal gives up waiting. A task that
+ *   resolves with `true` has nothing left for the others to do, once they have heard so
  *
  * @since 0.1.0
  * @category models
@@ -33,7 +34,7 @@ export interface Tabs {
     readonly post: (message: TabMessage) => void
     readonly close: () => void
   }
-  readonly lead: (name: string, signal: AbortSignal, steal: boolean, task: () => Promise<void>) => Promise<void>
+  readonly lead: (name: string, signal: AbortSignal, steal: boolean, task: () => Promise<boolean>) => Promise<unknown>
 }
 
 /**
@@ -62,8 +63,10 @@ export const browserTabs = (): Tabs => {
       channel.onmessage = ({ data }) => hear(data)
       return { post: (message) => channel.postMessage(message), close: () => channel.close() }
     },
-    lead: async (name, signal, steal, task) => {
-      await locks.request(name, steal ? { steal } : { signal }, task)
-    }
+    lead: (name, signal, steal, task) =>
+      locks.request<Promise<unknown>>(name, steal ? { steal } : { signal }, async () => {
+        // A lock may overtake the message that says why it is free.
+        if (await task()) await new Promise((done) => setTimeout(done, 200))
+      })
   }
 }

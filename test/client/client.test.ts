@@ -162,7 +162,7 @@ describe("showing a run", () => {
     await clock.advance(3 * 15_000)
     expect(server.streams).toHaveLength(2)
     expect([text(client), phase(client)]).toEqual(["unheard", "completed"])
-    expect(phases.slice(2)).toEqual(["streaming", "interrupted", "resuming", "completed"])
+    expect(phases.slice(2)).toEqual(["streaming", "interrupted", "resuming", "streaming", "completed"])
   })
 
   it("gives up a request that is never answered", async () => {
