@@ -39,12 +39,11 @@ const accepted = (row: RunRow, status: RunStatus.RunStatus): Accepted => ({
   created: false
 })
 
-const unavailable = (row: RunRow, reason: string, recoverable = false): Resumed => ({
-  _tag: "unavailable",
-  runId: row.runId,
-  reason,
-  recoverable
-})
+const unavailable = (
+  row: RunRow,
+  reason: string,
+  { readable = true, recoverable = false }: { readonly readable?: boolean; readonly recoverable?: boolean } = {}
+): Resumed => ({ _tag: "unavailable", runId: row.runId, reason, recoverable, readable })
 
 /**
  * Attaches to a run, and begins a new attempt when it failed recoverably. However many ask at once, one attempt begins:
@@ -68,7 +67,7 @@ export const resume = (
       (options.assistantMessageId !== undefined && options.assistantMessageId !== row.assistantMessageId) ||
       (options.conversationId !== undefined && options.conversationId !== row.conversationId)
     ) {
-      return unavailable(row, "The ids do not belong together. Reload the conversation.")
+      return unavailable(row, "The ids do not belong together. Reload the conversation.", { readable: false })
     }
     const after = options.lastAppliedSeq ?? 0
     if (after > row.lastSeq) {
@@ -82,12 +81,13 @@ export const resume = (
     if (row.compactedSeq > after) {
       return unavailable(
         row,
-        "The events behind this cursor are gone. Read the run's snapshot, or regenerate the answer."
+        "The events behind this cursor are gone. Read the run's snapshot, or regenerate the answer.",
+        { readable: false }
       )
     }
     if (row.status !== "failed" || row.recoverable !== true) return { _tag: "attached", run: accepted(row, row.status) }
     if (supervisor.draining()) {
-      return unavailable(row, "The server is shutting down. Try again in a moment.", true)
+      return unavailable(row, "The server is shutting down. Try again in a moment.", { recoverable: true })
     }
     return yield* attempt(env, supervisor, row, options)
   })
@@ -112,7 +112,7 @@ const attempt = (
       if (state.status !== "failed" || state.recoverable !== true) return undefined
       const decision = env.policy.decide({ state, reason: "resume", continuesDraft: model.continuesDraft === true })
       if (decision._tag === "Refuse") {
-        refused = unavailable(row, decision.reason, decision.recoverable)
+        refused = unavailable(row, decision.reason, { recoverable: decision.recoverable })
         return undefined
       }
       const { _tag: _, ...lengths } = decision

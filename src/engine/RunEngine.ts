@@ -82,14 +82,21 @@ export interface DecideRequest {
  *
  * - `attached`: the run is active, or has ended for good: there is nothing to start, only to read
  * - `resumed`: a new attempt began
- * - `unavailable`: it can not go on; `recoverable` says whether trying again later makes sense
+ * - `unavailable`: it can not go on; `recoverable` says whether trying again later makes sense, `readable` whether what
+ *   lies behind the cursor can still be shown
  *
  * @since 0.1.0
  * @category models
  */
 export type Resumed =
   | { readonly _tag: "attached" | "resumed"; readonly run: Accepted }
-  | { readonly _tag: "unavailable"; readonly runId: string; readonly reason: string; readonly recoverable: boolean }
+  | {
+      readonly _tag: "unavailable"
+      readonly runId: string
+      readonly reason: string
+      readonly recoverable: boolean
+      readonly readable: boolean
+    }
 
 /**
  * One stored event, encoded once for all viewers: `json` is the envelope.

@@ -15,6 +15,7 @@ import * as Cursor from "./Cursor.js"
 import { BadRequest, PayloadTooLarge, RunsApi } from "./RunsApi.js"
 import * as Schemas from "./RunsSchemas.js"
 import { Serving } from "./Serving.js"
+import type * as Sse from "./Sse.js"
 import * as Streams from "./Streams.js"
 
 const decodeStart = Body.decode(Schemas.StartBody)
@@ -153,29 +154,45 @@ export const goOn = (options: {
     const request = yield* HttpServerRequest
     const engine = yield* RunEngine
     const { after, assistantMessageId, background, conversationId, runId } = options
-    const unavailable = (reason: string, recoverable: boolean) =>
-      background
-        ? new Conflict({ message: `This run can not go on: ${reason}.`, runId })
-        : Streams.respond({ runId, control: { type: "resume-unavailable", runId, reason, recoverable } })
-
     const resumed = yield* engine.resume(runId, {
       lastAppliedSeq: after,
       assistantMessageId,
       conversationId,
       trace: traceOf(request)
     })
-    if (resumed._tag === "unavailable") return yield* unavailable(resumed.reason, resumed.recoverable)
-    if (background) return acceptedLater(resumed.run)
-    const view = yield* Effect.either(engine.view(runId, after))
-    if (Either.isLeft(view)) {
-      return view.left._tag === "Compacted" ? yield* unavailable("compacted", false) : yield* Effect.fail(view.left)
+    if (background) {
+      return resumed._tag === "unavailable"
+        ? yield* new Conflict({ message: `This run can not go on. ${resumed.reason}`, runId })
+        : acceptedLater(resumed.run)
     }
-    return yield* Streams.respond({
+    const refusal = (reason: string, recoverable: boolean): Sse.ControlFrame => ({
+      type: "resume-unavailable",
       runId,
-      view: view.right,
-      after,
-      control: { type: "resume-start", runId, fromSeq: after, replayedCount: view.right.lastSeq - after }
+      reason,
+      recoverable
     })
+    const begin = (replayedCount: number): Sse.ControlFrame => ({
+      type: "resume-start",
+      runId,
+      fromSeq: after,
+      replayedCount
+    })
+    const last = resumed._tag === "unavailable" ? refusal(resumed.reason, resumed.recoverable) : undefined
+    if (resumed._tag === "unavailable" && !resumed.readable) {
+      return yield* Streams.respond({ runId, control: begin(0), last })
+    }
+    const view = yield* Effect.either(engine.view(runId, after))
+    if (Either.isRight(view)) {
+      return yield* Streams.respond({
+        runId,
+        view: view.right,
+        after,
+        control: begin(view.right.lastSeq - after),
+        last
+      })
+    }
+    if (view.left._tag !== "Compacted") return yield* Effect.fail(view.left)
+    return yield* Streams.respond({ runId, control: begin(0), last: last ?? refusal(view.left.message, false) })
   })
 
 const chat = Effect.gen(function* () {

@@ -82,7 +82,8 @@ const log = (view: View, after: number, format: Format, user: string): Stream.St
   )
 
 /**
- * What a streamed response shows. Without a view only the control frame is sent.
+ * What a streamed response shows: the frame `control`, the log behind `after`, the frame `last`. What is left out is not
+ * sent.
  *
  * @since 0.1.0
  * @category models
@@ -92,6 +93,7 @@ export interface Shown {
   readonly view?: View | undefined
   readonly after?: number | undefined
   readonly control?: Sse.ControlFrame | undefined
+  readonly last?: Sse.ControlFrame | undefined
 }
 
 /**
@@ -108,13 +110,13 @@ export const respond = (
     const { headers } = yield* HttpServerRequest
     const { watched } = yield* Serving
     const user = yield* CurrentUser
-    const { control, runId, view } = shown
+    const { control, last, runId, view } = shown
     const format = formatOf(headers.accept)
     const first = encoder.encode(format.preamble + (control === undefined ? "" : format.control(control)))
     const body = Stream.concat(
       Stream.succeed(first),
       view === undefined ? Stream.empty : log(view, shown.after ?? 0, format, user)
-    )
+    ).pipe(Stream.concat(last === undefined ? Stream.empty : Stream.succeed(encoder.encode(format.control(last)))))
     return HttpServerResponse.stream(watched(body), {
       contentType: format.contentType,
       headers: {

@@ -141,7 +141,10 @@ describe("ids that do not belong together", () => {
       const before = await alice.log(first.runId)
       const reading = await alice.resume(first, 0, wrongIds)
       expect(await reading.ended).toEqual([])
-      expect(reading.controls).toMatchObject([{ type: "resume-unavailable", runId: first.runId }])
+      expect(reading.controls).toMatchObject([
+        { type: "resume-start" },
+        { type: "resume-unavailable", runId: first.runId }
+      ])
       expect(await alice.log(first.runId)).toEqual(before)
     }
     expect(world.upstream.requests).toHaveLength(asked)

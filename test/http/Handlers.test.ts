@@ -340,17 +340,24 @@ describe("going on", () => {
       const { call, fake } = yield* start()
       yield* call({ path: "/chat", json: { message: "hi", background: true } })
       const [runId = ""] = fake.runs()
-      yield* fake.answerResume({ _tag: "unavailable", runId, reason: "superseded", recoverable: false })
+      yield* fake.answerResume({
+        _tag: "unavailable",
+        runId,
+        reason: "superseded",
+        recoverable: false,
+        readable: false
+      })
       const resume: Call = { path: "/chat", json: { resume: { runId, lastAppliedSeq: 0 } } }
       const stream = yield* call(resume)
       expect(stream.status).toBe(200)
       expect(envelopes(stream.body)).toEqual([
+        { type: "resume-start", runId, fromSeq: 0, replayedCount: 0 },
         { type: "resume-unavailable", runId, reason: "superseded", recoverable: false }
       ])
       expectError(yield* call({ ...resume, headers: { prefer: "respond-async" } }), 409, "Conflict")
       yield* fake.answerResume(undefined)
       yield* fake.compact(runId)
-      expect(types((yield* call(resume)).body)).toEqual(["resume-unavailable"])
+      expect(types((yield* call(resume)).body)).toEqual(["resume-start", "resume-unavailable"])
       expectError(yield* call({ path: "/chat", json: { resume: { runId: "run_other" } } }), 404, "NotFound")
     })
   )
