@@ -25,7 +25,8 @@ export interface ServerProcess {
   readonly kill: () => Promise<Exited>
 }
 
-const readyMs = 60_000
+/** A start takes half a second of a free processor; a busy machine may not have one for long. */
+const readyMs = 180_000
 
 export const launch = async (options: {
   readonly dir: string
