@@ -65,7 +65,39 @@ export const prompt = (state: RunState, material: Material, draft: boolean): Rea
   const head = system(material)
   const messages: Array<ModelMessage> = head === "" ? [] : [{ role: "system", content: head }]
   for (const block of blocks(state, material, draft)) messages.push(...block.messages)
-  return messages
+  return withUniqueIds(messages)
+}
+
+/**
+ * Ids of calls are unique in a run, not in a conversation: many servers count from the beginning each time. Providers
+ * refuse a prompt that uses one twice, so a later use gets another name.
+ */
+const withUniqueIds = (messages: ReadonlyArray<ModelMessage>): ReadonlyArray<ModelMessage> => {
+  const taken = new Set<string>()
+  let renamed = new Map<string, string>()
+  return messages.map((message) => {
+    if (message.role === "tool") {
+      const toolCallId = renamed.get(message.toolCallId)
+      return toolCallId === undefined ? message : { ...message, toolCallId }
+    }
+    if (message.role !== "assistant") return message
+    renamed = new Map()
+    for (const part of message.content) {
+      if (part.type !== "tool-call") continue
+      let id = part.toolCallId
+      for (let n = 2; taken.has(id); n++) id = `${part.toolCallId}_${n}`
+      taken.add(id)
+      if (id !== part.toolCallId) renamed.set(part.toolCallId, id)
+    }
+    if (renamed.size === 0) return message
+    const names = renamed
+    return {
+      ...message,
+      content: message.content.map((part) =>
+        part.type === "tool-call" ? { ...part, toolCallId: names.get(part.toolCallId) ?? part.toolCallId } : part
+      )
+    }
+  })
 }
 
 /**
