@@ -156,7 +156,7 @@ export const fault: FastCheck.Arbitrary<FaultyStore.Fault> = weighted<FaultyStor
       operation: constant("append" as const),
       nth: FastCheck.integer({ min: 1, max: 40 }),
       kind: trouble,
-      ms: from(10, 300, 2_500),
+      ms: from(10, 300, 5_000),
       times: from(1, 1, 2, 12)
     })
   ],
@@ -166,7 +166,7 @@ export const fault: FastCheck.Arbitrary<FaultyStore.Fault> = weighted<FaultyStor
       operation: from("create" as const, "claimQueued", "claimAbandoned", "renew", "release"),
       nth: FastCheck.integer({ min: 1, max: 8 }),
       kind: weighted<FaultyStore.FaultKind>([1, crash], [1, trouble]),
-      ms: from(10, 300, 2_500)
+      ms: from(10, 300, 5_000)
     })
   ],
   [
@@ -175,7 +175,7 @@ export const fault: FastCheck.Arbitrary<FaultyStore.Fault> = weighted<FaultyStor
       operation: constant("read" as const),
       nth: FastCheck.integer({ min: 1, max: 200 }),
       kind: weighted<FaultyStore.FaultKind>([1, crash], [2, trouble]),
-      ms: from(10, 300, 2_500),
+      ms: from(10, 300, 5_000),
       times: from(1, 1, 3, 30)
     })
   ]
@@ -213,7 +213,7 @@ const after = weighted(
   [2, from(1, 15)],
   [3, from(60, 130)],
   [2, from(500, 1_500)],
-  [1, constant(3_000)]
+  [1, constant(6_000)]
 )
 const at = FastCheck.nat(2)
 const run = FastCheck.nat(2)

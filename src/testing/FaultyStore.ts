@@ -133,12 +133,11 @@ export const make = (store: RunStore["Type"], control: Control): RunStore["Type"
     Effect.suspend(() => {
       if (control.down) return gone(method)
       const fault = control.next(operation)
+      if (fault === undefined) return effect
       const unavailable = Effect.fail(broken(method, "unavailable"))
-      const late = control.pause(fault?.ms ?? defaultMs)
+      const late = control.pause(fault.ms ?? defaultMs)
       const alive = Effect.suspend(() => (control.down ? gone(method) : effect))
-      switch (fault?.kind) {
-        case undefined:
-          return effect
+      switch (fault.kind) {
         case "fail":
           return unavailable
         case "lose":

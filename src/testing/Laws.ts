@@ -110,9 +110,10 @@ export const attachIsTheRest: Law = {
         if (seqs.join() !== expected.join()) {
           return [`${client.runId}: behind ${session.after} came ${seqs.join(" ")}`]
         }
-        const last = session.after + seqs.length
-        const ends = log.findLastIndex((envelope) => isTerminal(envelope.event.type)) + 1
-        return session.ended && last < ends ? [`${client.runId}: it was closed at ${last} of ${ends}`] : []
+        const last = log[session.after + seqs.length - 1]?.event
+        return session.ended && !isTerminal(last?.type ?? "")
+          ? [`${client.runId}: it was closed behind ${last?.type ?? "nothing"}`]
+          : []
       })
     })
 }

@@ -35,7 +35,7 @@ export interface Outcome {
 
 const secret = "canary-4f1d"
 const user = "local"
-const leaseTtlMs = 2_000
+const leaseTtlMs = 4_000
 
 const policies = {
   "restart-iteration": ResumePolicy.layerRestartIteration,
@@ -245,9 +245,9 @@ const roundMs = 1_000
 const comeToRest = (stack: Stack, journal: Journal, time: VirtualTime, how: Plan.Plan["afterwards"]) =>
   Effect.gen(function* () {
     for (const process of stack.processes) process.control.enabled = false
-    yield* Effect.forEach(stack.processes, (process) => Effect.forkDaemon(process.start), { discard: true })
     const [first] = stack.processes
     for (let round = 0; round < quietRounds && first !== undefined; round++) {
+      yield* Effect.forEach(stack.processes, (process) => Effect.forkDaemon(process.start), { discard: true })
       yield* time.advance(roundMs)
       yield* count(stack, journal)
       const rows = yield* rowsOf(stack.archive)
@@ -316,7 +316,7 @@ const program = (plan: Plan.Plan, time: VirtualTime, journal: Journal) =>
     for (const { runId } of journal.runs) {
       for (const process of stack.processes) yield* Effect.forkDaemon(look(stack, journal, process, runId))
     }
-    yield* time.advance(5_000)
+    yield* time.advance(1_500)
     return yield* observe(stack, journal)
   })
 

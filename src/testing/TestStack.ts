@@ -170,7 +170,7 @@ const make = (options: Options): Effect.Effect<TestStack["Type"], never, Scope.S
             return { seq: row?.lastSeq ?? 0, held: row?.owner === name && (row.leaseExpiresAt ?? 0) > now }
           })
         const tools = (options.tools ?? RecordingTools.make)(ledger, { name, alive, standing })
-        const layer = Engine.layerWith({ commitWindowMs: 0, pollMs: 500, limitUsers: false, ...options.engine }).pipe(
+        const layer = Engine.layerWith({ commitWindowMs: 0, pollMs: 1_000, limitUsers: false, ...options.engine }).pipe(
           Layer.provide([
             Layer.succeed(RunStore, FaultyStore.make(yield* open, control)),
             Layer.succeed(Ids.IdGenerator, ids),

@@ -6,6 +6,7 @@
 import * as assert from "node:assert/strict"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
 import { type AgentEvent, noUsage } from "../../domain/AgentEvent.js"
 import * as Envelope from "../../domain/Envelope.js"
 import * as Ids from "../../domain/Ids.js"
@@ -22,6 +23,17 @@ import {
 } from "../../store/RunStore.js"
 
 /**
+ * The store does not keep the rule of a case; `cause` is the assertion that did not hold.
+ *
+ * @since 0.1.0
+ * @category errors
+ */
+export class RuleBroken extends Schema.TaggedError<RuleBroken>()("RuleBroken", {
+  message: Schema.String,
+  cause: Schema.Defect
+}) {}
+
+/**
  * A case: its store must be empty, and nobody else may use it meanwhile.
  *
  * @since 0.1.0
@@ -29,7 +41,7 @@ import {
  */
 export interface StoreCase {
   readonly name: string
-  readonly run: Effect.Effect<void, unknown, RunStore>
+  readonly run: Effect.Effect<void, RuleBroken | StoreError, RunStore>
 }
 
 /**
@@ -38,9 +50,11 @@ export interface StoreCase {
  * @since 0.1.0
  * @category cases
  */
-export const define = (name: string, body: Effect.Effect<void, unknown, RunStore>): StoreCase => ({
+export const define = (name: string, body: Effect.Effect<void, StoreError, RunStore>): StoreCase => ({
   name,
-  run: Effect.catchAllDefect(body, Effect.fail)
+  run: Effect.catchAllDefect(body, (cause) =>
+    Effect.fail(new RuleBroken({ message: cause instanceof Error ? cause.message : String(cause), cause }))
+  )
 })
 
 export { assert }

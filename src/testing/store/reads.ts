@@ -296,7 +296,7 @@ export const reads: ReadonlyArray<StoreCase> = [
       assert.deepEqual(yield* store.events({ key, after: 0, limit: 10 }), [])
       assert.deepEqual(yield* store.turns({ key }), [])
       assert.deepEqual(yield* store.sides(key), [])
-      assert.equal((yield* Effect.flip(store.input(key)))._tag, "StoreError")
+      assert.equal((yield* Effect.either(store.input(key)))._tag, "Left")
       const { conversation, messages } = Option.getOrThrow(
         yield* store.conversation({ conversationId, userId: "alice" })
       )
