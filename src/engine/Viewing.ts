@@ -16,7 +16,15 @@ import type { Environment } from "./Environment.js"
 import { available, noRun } from "./Refusals.js"
 import type { Frame, Pull, View } from "./RunEngine.js"
 
-const pageSize = 256
+/** What one look takes from the store at most, in events and in characters; one event is always taken. */
+const maxPage = 256
+const firstPage = 16
+const maxPageChars = 256 * 1024
+
+/** How many events the next look asks for: a reader of large ones must not have the store read what it will not get. */
+interface Page {
+  limit: number
+}
 
 const isTerminal = (type: string): boolean => type === "finish" || type === "cancelled" || type === "error"
 
@@ -50,7 +58,13 @@ export const view = (
         })
       }
       if (after < row.compactedSeq) return yield* compacted(runId)
-      return { runId, lastSeq, ended: RunStatus.isEnded(row.status), pull: (cursor: number) => pull(env, row, cursor) }
+      const page: Page = { limit: firstPage }
+      return {
+        runId,
+        lastSeq,
+        ended: RunStatus.isEnded(row.status),
+        pull: (cursor: number) => pull(env, row, cursor, page)
+      }
     })
   )
 
@@ -59,11 +73,11 @@ const idle: Pull = { _tag: "idle" }
 
 const framesOf = (frames: ReadonlyArray<Frame>): Pull => ({ _tag: "frames", frames })
 
-const pull = (env: Environment, row: RunRow, after: number): Effect.Effect<Pull, Unavailable | Compacted> =>
+const pull = (env: Environment, row: RunRow, after: number, page: Page): Effect.Effect<Pull, Unavailable | Compacted> =>
   Effect.suspend(() => {
     const { tails } = env
     const ticks = tails.ticks
-    const look = available(look1(env, row, after))
+    const look = available(look1(env, row, after, page))
     const again: Effect.Effect<Pull, Unavailable | Compacted> = Effect.suspend(() => {
       const frames = tails.behind(row.key, after)
       if (frames !== undefined && frames.length > 0) return Effect.succeed(framesOf(frames))
@@ -75,18 +89,37 @@ const pull = (env: Environment, row: RunRow, after: number): Effect.Effect<Pull,
     return again
   })
 
+/** The first of these events that fit into a page, and with them the measure of the next one. */
+const fitting = <A extends { readonly json: string }>(events: ReadonlyArray<A>, page: Page): ReadonlyArray<A> => {
+  let chars = 0
+  for (const [index, { json }] of events.entries()) {
+    chars += json.length
+    if (chars > maxPageChars) {
+      page.limit = Math.max(1, index)
+      return events.slice(0, page.limit)
+    }
+  }
+  page.limit = Math.min(maxPage, page.limit * 2)
+  return events
+}
+
 /** What there is right now, or `undefined`. A run that this process executes has nothing in the store that its tail lacks. */
-const look1 = (env: Environment, row: RunRow, after: number): Effect.Effect<Pull | undefined, StoreError | Compacted> =>
+const look1 = (
+  env: Environment,
+  row: RunRow,
+  after: number,
+  page: Page
+): Effect.Effect<Pull | undefined, StoreError | Compacted> =>
   Effect.suspend(() => {
     const { store, tails } = env
     if (tails.last(row.key) === after) return Effect.succeed(undefined)
     const frames = tails.behind(row.key, after)
     if (frames !== undefined && frames.length > 0) return Effect.succeed(framesOf(frames))
     return Effect.gen(function* () {
-      const page = yield* store.events({ key: row.key, after, limit: pageSize })
-      if (page.length > 0 && page[0]?.seq === after + 1) {
+      const events = yield* store.events({ key: row.key, after, limit: page.limit })
+      if (events.length > 0 && events[0]?.seq === after + 1) {
         return framesOf(
-          page.map(({ createdAt, json, seq, type }) => ({
+          fitting(events, page).map(({ createdAt, json, seq, type }) => ({
             seq,
             json: Envelope.splice(row.runId, seq, json, createdAt),
             terminal: isTerminal(type)

@@ -119,7 +119,7 @@ test("a cancel that meets the end of a run agrees with it", async () => {
 })
 
 test("a run that is cancelled in the queue never starts, and does not hold up the next", async () => {
-  const first = await world.client.start("Busy [slow 60 20]")
+  const first = await world.client.start("Busy [slow 100 30]")
   const { conversationId } = first
   const second = await world.client.start({ message: "Never asked", conversationId })
   const third = await world.client.start({ message: "Comes third", conversationId })
@@ -128,7 +128,7 @@ test("a run that is cancelled in the queue never starts, and does not hold up th
   expect(Number(places[1]?.queuePosition) - Number(places[0]?.queuePosition)).toBe(1)
   const answer = await world.client.cancel(second.runId)
   expect(answer.body.status).toBe("cancelled")
-  expect((await world.client.snapshot(first.runId)).status).toBe("streaming")
+  expect(["running", "streaming"]).toContain((await world.client.snapshot(first.runId)).status)
   expect((await world.client.settled(third.runId)).status).toBe("completed")
   expect((await world.client.snapshot(first.runId)).status).toBe("completed")
   expect(world.upstream.asked("Never asked")).toEqual([])

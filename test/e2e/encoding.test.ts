@@ -168,6 +168,9 @@ test("content that looks like a frame is content", async () => {
   await world.check(runId)
 })
 
+/** UTF-8 has no form for half a pair. */
+const wellFormed = (text: string) => Buffer.from(text, "utf8").toString("utf8")
+
 describe("halves of a surrogate pair", () => {
   const half = (escaped: string) => Script.raw(`data: {"choices":[{"index":0,"delta":{"content":"${escaped}"}}]}\n\n`)
 
@@ -180,7 +183,7 @@ describe("halves of a surrogate pair", () => {
     const end = await world.client.settled(run.runId)
     expect([end.status, end.text]).toEqual(["completed", "ok 😀!"])
     for (const { delta } of ofType(await world.client.log(run.runId), "text-delta"))
-      expect(delta).toBe(delta.toWellFormed())
+      expect(delta).toBe(wellFormed(delta))
     await world.check(run)
   })
 
@@ -191,7 +194,7 @@ describe("halves of a surrogate pair", () => {
     const end = await world.client.settled(run.runId)
     expect(end.status).toBe("failed")
     expect(end.text).toMatch(/^ok /)
-    expect(end.text.isWellFormed()).toBe(true)
+    expect(end.text).toBe(wellFormed(end.text))
     await world.check(run)
   })
 

@@ -32,12 +32,12 @@ test("every viewer sees each event behind its cursor once, whenever it comes", a
   const message = "Many viewers"
   world.upstream.script(message, [
     Script.reply([
-      pieces(800, 1),
+      pieces(400, 1),
       Script.toolCall({ index: 0, id: "call_v", name: "save_note", args: '{"doc":"a","text":"b"}' }),
       Script.finish("tool_calls"),
       Script.done
     ]),
-    whole(...pieces(200, 1))
+    whole(...pieces(100, 1))
   ])
   const run = await world.client.start(message)
   const readings: Array<[number, Promise<Reading>]> = []
@@ -45,7 +45,7 @@ test("every viewer sees each event behind its cursor once, whenever it comes", a
     const { lastSeq } = await world.client.snapshot(run.runId)
     const after = Math.floor(Math.random() * (lastSeq + 1))
     readings.push([after, world.client.events(run.runId, after)])
-    await pause(Math.random() * 60)
+    await pause(Math.random() * 30)
   }
   const approval = await world.client.waiting(run.runId)
   await world.client.decide(run.runId, approval.approvalId, "approve")

@@ -134,31 +134,31 @@ const stuck = (runId: string): Promise<Socket> =>
   })
 
 test.runIf(process.platform === "linux")("viewers that never read cost little and slow nobody down", async () => {
-  const message = "Eight megabytes"
+  const message = "Six megabytes"
   const piece = "x".repeat(64 * 1024)
   world.upstream.script(message, [
     Script.reply([
       Script.text("first "),
       Script.gate("viewers"),
-      Array.from({ length: 128 }, () => Script.text(piece)),
+      Array.from({ length: 96 }, () => Script.text(piece)),
       Script.finish("stop"),
       Script.done
     ])
   ])
   const run = await world.client.start(message)
   await world.client.until(run.runId, "streaming", ({ text }) => text !== "")
-  const sockets = await Promise.all(Array.from({ length: 40 }, () => stuck(run.runId)))
+  const sockets = await Promise.all(Array.from({ length: 30 }, () => stuck(run.runId)))
   const reading = await world.client.events(run.runId)
   const before = residentMb(world.server().pid)
   await world.upstream.release("viewers")
   const log = await reading.ended
   expect(log.at(-1)?.event.type).toBe("finish")
-  // Forty copies would be 320 MB.
-  expect(residentMb(world.server().pid) - before).toBeLessThan(200)
   const asked = Date.now()
   const other = await world.client.chat("Meanwhile")
   expect(typesOf(await other.ended).at(-1)).toBe("finish")
-  expect(Date.now() - asked).toBeLessThan(5000)
+  expect(Date.now() - asked).toBeLessThan(10_000)
+  // Thirty copies would be 180 MB.
+  expect(residentMb(world.server().pid) - before).toBeLessThan(90)
   for (const socket of sockets) socket.destroy()
   // One that gave up comes back by cursor and misses nothing.
   const middle = Math.floor(log.length / 2)
@@ -167,7 +167,7 @@ test.runIf(process.platform === "linux")("viewers that never read cost little an
 })
 
 test("a server that is well says so, and knows no other places", async () => {
-  for (const path of ["/healthz", "/readyz", "/metrics", "/openapi.json", "/docs", "/"]) {
+  for (const path of ["/healthz", "/readyz", "/openapi.json", "/docs", "/"]) {
     expect([path, (await world.client.call("GET", path)).status]).toEqual([path, 200])
   }
   expect((await world.client.call("GET", "/nowhere")).status).toBe(404)

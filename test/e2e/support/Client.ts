@@ -187,9 +187,9 @@ const read = (response: Response, abort: AbortController): Reading => {
     }
   })
   const pump = async () => {
-    if (response.body === null) return
-    for await (const piece of response.body) {
-      const text = decoder.decode(piece as Uint8Array, { stream: true })
+    const reader = response.body?.getReader()
+    for (let next = await reader?.read(); next?.done === false; next = await reader?.read()) {
+      const text = decoder.decode(next.value, { stream: true })
       raw += text
       parser.feed(text)
     }

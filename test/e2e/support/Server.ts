@@ -3,7 +3,8 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { existsSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 
-const bin = fileURLToPath(new URL("../../../dist/bin.js", import.meta.url))
+/** `RUNLET_BIN` names another build to test than the one in `dist`. */
+const bin = process.env.RUNLET_BIN ?? fileURLToPath(new URL("../../../dist/bin.js", import.meta.url))
 
 export interface Server {
   readonly url: string

@@ -9,10 +9,10 @@ export const eventually = async <A>(
   withinMs = 20_000
 ): Promise<A> => {
   const until = Date.now() + withinMs
-  for (;;) {
+  for (let wait = 5; ; wait = Math.min(100, wait * 1.5)) {
     const found = await look()
     if (found !== undefined) return found
     if (Date.now() > until) throw new Error(`waited ${withinMs} ms in vain for ${what}`)
-    await pause(15)
+    await pause(wait)
   }
 }
