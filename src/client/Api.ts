@@ -98,7 +98,7 @@ export type Timer = (callback: () => void, milliseconds: number) => () => void
  * - `token`: the bearer token, asked for at every request; without one, cookies of the same origin go along
  * - `credentials`: which cookies go along, `same-origin` by default
  * - `heartbeatMs`: how often the server says that it lives (15,000). What is silent for two and a half times as long
- *   is taken for dead
+ *   is taken for dead, what is not answered at all after that time itself
  * - `fetch`, `timer`: for tests and other platforms
  *
  * @since 0.1.0
@@ -188,12 +188,12 @@ export const makeApi = (options: ApiOptions = {}): Api => {
   ): Promise<A> => {
     const abort = new AbortController()
     const stop = () => abort.abort()
-    let rest = () => {}
+    // What only reads is answered at once; when it is not, the connection was dead before it was used.
+    let rest = timer(stop, heartbeatMs * (method === "GET" ? 1 : 2.5))
     const beat = () => {
       rest()
       rest = timer(stop, heartbeatMs * 2.5)
     }
-    beat()
     signal?.addEventListener("abort", stop)
     try {
       const bearer = await token?.()

@@ -171,7 +171,7 @@ describe("showing a run", () => {
     let hang = true
     server.intercept = ({ path }) => (hang && path.endsWith("/events") ? new Promise(() => {}) : undefined)
     await client.attach("run_1")
-    await clock.advance(37_500)
+    await clock.advance(15_000)
     expect(phase(client)).toBe("interrupted")
     hang = false
     await clock.advance(1000)
