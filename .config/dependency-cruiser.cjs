@@ -16,9 +16,6 @@ const allowed = {
   web: ["domain", "http", "client"]
 }
 
-/** The workspace's driver writes inside the store's transactions, through the store's own connections. */
-const exceptions = { tool: "^src/tool/documents/SqliteDocuments\\.ts$" }
-
 const forbid = (name, from, to, comment) => ({ name, severity: "error", comment, from, to })
 
 const direction = [
@@ -26,7 +23,7 @@ const direction = [
     names.map((room) =>
       forbid(
         `${room}-imports-down`,
-        { path: src([room]), pathNot: exceptions[room] ?? "^$" },
+        { path: src([room]) },
         { path: "^src/[^/]+/", pathNot: src([room, ...below(index), ...(names.length > 1 ? names : [])]) },
         `${room} may import only from the rooms below it`
       )
@@ -79,12 +76,6 @@ module.exports = {
       { path: "^src/" },
       { dependencyTypes: ["npm-dev"], dependencyTypesNot: ["npm", "npm-peer", "type-only"] },
       "what is published must not need what is not installed"
-    ),
-    forbid(
-      "driver-sees-connections-only",
-      { path: exceptions.tool },
-      { path: "^src/[^/]+/", pathNot: "^src/(domain/|tool/|store/SqlClients\\.ts$)" },
-      "of the store, the workspace's driver sees the connections alone"
     ),
     forbid("resolvable", {}, { couldNotResolve: true }, "the module must exist")
   ],
