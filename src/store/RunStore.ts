@@ -231,6 +231,8 @@ export interface Claim {
 }
 
 /**
+ * Which of a user's runs to list, newest first. `cursor` is the `nextCursor` of the page before.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -254,6 +256,8 @@ export interface Page<A> {
 }
 
 /**
+ * A conversation as lists show it. Times are epoch milliseconds.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -344,9 +348,12 @@ export class RunStore extends Context.Tag("runlet/RunStore")<
     /** Takes an executing run whose lease is void. Raises the epoch, sets the lease, appends nothing. */
     readonly claimAbandoned: (claim: Claim) => Effect.Effect<Option.Option<RunRow>, StoreError>
 
-    /** Extends the leases that `owner` holds and answers the runs it still owns with their epochs and last seqs. */
-    readonly renew: (
-      claim: Claim
+    /** Extends the leases that `owner` holds. */
+    readonly renew: (claim: Claim) => Effect.Effect<void, StoreError>
+
+    /** The executing runs that `owner` holds, with their epochs and last seqs. Only reads. */
+    readonly owned: (
+      owner: string
     ) => Effect.Effect<
       ReadonlyArray<{ readonly key: number; readonly epoch: number; readonly lastSeq: number }>,
       StoreError
