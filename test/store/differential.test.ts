@@ -6,7 +6,7 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as TestClock from "effect/TestClock"
 import * as MemoryStore from "../../src/store/MemoryStore.js"
-import { type Append, type CreateOutcome, type CreateRun, RunStore } from "../../src/store/RunStore.js"
+import { type Append, type CreateOutcome, type CreateRun, RunStore, type StoreError } from "../../src/store/RunStore.js"
 import { ending, request, started, texts } from "../../src/testing/store/fixtures.js"
 import { ToolConflict } from "../../src/tool/Tool.js"
 import { sqlite } from "./support.js"
@@ -158,7 +158,7 @@ const perform = (
   command: Command,
   create: CreateRun | undefined,
   batch: ReadonlyArray<Append>
-): Effect.Effect<unknown, unknown> => {
+): Effect.Effect<unknown, StoreError> => {
   const nth = (n: number) =>
     known[n % Math.max(1, known.length)] ?? { key: 0, runId: "", userId: "", conversationId: "" }
   switch (command._tag) {
@@ -208,7 +208,7 @@ describe("memory and SQLite", () => {
     { script: commands },
     ({ script }) =>
       Effect.gen(function* () {
-        const store = (layer: Layer.Layer<RunStore, unknown>) =>
+        const store = (layer: Layer.Layer<RunStore, StoreError>) =>
           Effect.flatMap(Layer.build(Layer.fresh(layer)), (context) => Effect.provide(RunStore, context))
         const memory = yield* store(MemoryStore.layer)
         const sql = yield* store(sqlite)

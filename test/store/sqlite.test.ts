@@ -431,7 +431,7 @@ describe("several processes", () => {
       holder.exec("BEGIN IMMEDIATE; UPDATE runs SET model = model")
       const appending = yield* Effect.fork(one(append({ key: run.key, events: texts(3), set: running })))
       yield* Effect.sleep("100 millis")
-      yield* Fiber.interrupt(appending)
+      yield* Effect.timeout(Fiber.interrupt(appending), "5 seconds")
       holder.exec("COMMIT")
       const outcome = yield* one(append({ key: run.key, epoch: run.epoch, events: texts(1), set: running }))
       expect(outcome).toEqual({ _tag: "Appended", lastSeq: 4, epoch: run.epoch })
