@@ -1,7 +1,7 @@
 /** A server, the model and the tools that it uses, and clients of it: what every test file begins with. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import * as Client from "./Client.js"
 import * as Rules from "./Rules.js"
 import * as Server from "./Server.js"
@@ -56,6 +56,13 @@ const offered = (url: string) => [
   { name: "send_mail", description: "Sends a letter", kind: "effectful" }
 ]
 
+/** The files of the store that hold what nobody may read, its write-ahead log included. */
+const leaksIn = (dir: string): ReadonlyArray<string> =>
+  readdirSync(dir).filter((name) => {
+    const bytes = readFileSync(join(dir, name))
+    return [apiKey, toolSecret].some((secret) => bytes.includes(secret))
+  })
+
 export const start = async (options: Options = {}): Promise<World> => {
   const [upstream, tools] = await Promise.all([Upstream.start(), ToolServer.start()])
   const dir = mkdtempSync(join(tmpdir(), "runlet-e2e-"))
@@ -103,6 +110,8 @@ export const start = async (options: Options = {}): Promise<World> => {
     stop: async () => {
       await server.stop()
       await Promise.all([upstream.stop(), tools.stop()])
+      const leaks = leaksIn(dirname(data))
+      if (leaks.length > 0) throw new Error(`Secrets were stored: ${leaks.join(", ")}`)
       rmSync(dir, { recursive: true, force: true })
     }
   }
