@@ -115,8 +115,12 @@ export const make = (
             continue
           }
         }
+        if (writer.isClosed) continue
         const prepared = writer.prepare(now)
-        if (prepared === undefined) continue
+        if (prepared === undefined) {
+          if (writer.hasWork) dirty.add(writer)
+          continue
+        }
         writers.push(writer)
         batch.push(prepared)
         events += prepared.events.length

@@ -123,6 +123,8 @@ export class RunWriter {
   private waiting = 0
   private deltas = 0
   private prepared: Prepared | undefined
+  /** What was refused because the log had moved. */
+  private unsure: Prepared | undefined
   private closed: WriterClosed | undefined
   private readonly sanitizer = new Sanitizer()
   /** Others have written to the log: read it before the next append. */
@@ -287,13 +289,11 @@ export class RunWriter {
         this.state = prepared.state
         this.deltas = prepared.deltas
         this.options.tails.publish(this.key, prepared.frames)
-        this.complete(prepared.entries, prepared.decided)
-        if (RunStatus.isEnded(this.state.status) || prepared.append.set.lease === null) {
-          this.close("The run has ended or was given up.")
-        }
+        this.written(prepared)
         return
       case "Moved":
         this.stale = true
+        this.unsure = prepared
         return
       case "Rejected": {
         const [entry, ...rest] = this.queue
@@ -310,11 +310,26 @@ export class RunWriter {
     }
   }
 
-  /** Folds and shows what others have written. */
+  /**
+   * Folds and shows what others have written; or this writer itself, when the answer to its append was lost. Then it
+   * stands in the log just as it was prepared, and must not be written again.
+   */
   absorb(state: Fold.RunState, frames: ReadonlyArray<Frame>): void {
+    const unsure = this.unsure
     this.stale = false
+    this.unsure = undefined
     this.state = state
     this.options.tails.publish(this.key, frames)
+    if (unsure === undefined || unsure.frames.some((frame, index) => frames[index]?.json !== frame.json)) return
+    this.deltas = unsure.deltas
+    this.written(unsure)
+  }
+
+  private written(prepared: Prepared): void {
+    this.complete(prepared.entries, prepared.decided)
+    if (RunStatus.isEnded(this.state.status) || prepared.append.set.lease === null) {
+      this.close("The run has ended or was given up.")
+    }
   }
 
   /** From now on nothing is written; who waits is told. */
