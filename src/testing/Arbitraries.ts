@@ -10,7 +10,9 @@ import type * as Plan from "./Plan.js"
 import * as RecordingTools from "./RecordingTools.js"
 import type * as VirtualClient from "./VirtualClient.js"
 
-const few = <A>(arbitrary: FastCheck.Arbitrary<A>, maxLength: number) => FastCheck.array(arbitrary, { maxLength })
+/** Of any length up to the greatest; on its own the library would make mostly short ones. */
+const few = <A>(arbitrary: FastCheck.Arbitrary<A>, maxLength: number) =>
+  FastCheck.array(arbitrary, { maxLength, size: "max" })
 
 /** Leaves out what is `undefined`, as JSON does. */
 const optional = <A>(arbitrary: FastCheck.Arbitrary<A>, freq = 3): FastCheck.Arbitrary<A | undefined> =>
