@@ -4,10 +4,24 @@
  *
  * @since 0.1.0
  */
+
+export * as Arbitraries from "./Arbitraries.js"
 export * as Dice from "./Dice.js"
 export * as EventArbitraries from "./EventArbitraries.js"
+export * as FaultyStore from "./FaultyStore.js"
+export * as HistoryLaws from "./HistoryLaws.js"
+export * as Laws from "./Laws.js"
+export * as Observed from "./Observed.js"
+export * as Plan from "./Plan.js"
+export * as RecordingTools from "./RecordingTools.js"
 export * as ScriptedModel from "./ScriptedModel.js"
 export * as ScriptedUpstream from "./ScriptedUpstream.js"
+export * as Simulation from "./Simulation.js"
 export * as StoreContract from "./StoreContract.js"
+export * as TestStack from "./TestStack.js"
+export * as Timeline from "./Timeline.js"
+export * as ToolLaws from "./ToolLaws.js"
 export * as UpstreamBehaviours from "./UpstreamBehaviours.js"
 export * as UpstreamScript from "./UpstreamScript.js"
+export * as VirtualClient from "./VirtualClient.js"
+export * as VirtualTime from "./VirtualTime.js"

@@ -1,6 +1,8 @@
 /**
  * The contents of a memory store and the rules of its changes: plain and synchronous. Every function that changes
  * something is one transaction.
+ *
+ * @since 0.1.0
  */
 import * as Status from "../../domain/RunStatus.js"
 import type {
@@ -43,6 +45,12 @@ interface Conversation {
   readonly compactions: Array<Compaction>
 }
 
+/**
+ * Everything that a memory store holds.
+ *
+ * @since 0.1.0
+ * @category models
+ */
 export class Data {
   private keys = 0
   readonly runs = new Map<number, Run>()
@@ -81,7 +89,21 @@ export class Data {
 const fenced: AppendOutcome = { _tag: "Fenced" }
 
 const isActive = (row: EncodedRow): boolean => !Status.isEnded(row.status)
+
+/**
+ * Whether a process owns the run, by its state.
+ *
+ * @since 0.1.0
+ * @category predicates
+ */
 export const isExecuting = (row: EncodedRow): boolean => Status.isExecuting(row.status)
+
+/**
+ * Whether a run stands before another one in the queue.
+ *
+ * @since 0.1.0
+ * @category predicates
+ */
 export const isBefore = (a: EncodedRow, b: EncodedRow): boolean => a.ord < b.ord || (a.ord === b.ord && a.key < b.key)
 
 const isLatest = (data: Data, row: EncodedRow): boolean =>
@@ -90,6 +112,12 @@ const isLatest = (data: Data, row: EncodedRow): boolean =>
       other.conversationId === row.conversationId && other.key !== row.key && (isBefore(row, other) || isActive(other))
   ).length === 0
 
+/**
+ * Why an append may not be done; `undefined` when it may.
+ *
+ * @since 0.1.0
+ * @category transactions
+ */
 export const refuse = (data: Data, append: EncodedAppend): AppendOutcome | undefined => {
   const row = data.runs.get(append.key)?.row
   if (row === undefined || Status.isFinal(row)) return fenced
@@ -112,6 +140,12 @@ const leaseOf = (row: EncodedRow, append: EncodedAppend, now: number): Pick<Enco
   return append.raiseEpoch === true ? { owner: undefined, leaseExpiresAt: undefined } : row
 }
 
+/**
+ * Appends, when nothing forbids it.
+ *
+ * @since 0.1.0
+ * @category transactions
+ */
 export const change = (data: Data, append: EncodedAppend, now: number): AppendOutcome => {
   const run = data.runs.get(append.key)
   if (run === undefined) return fenced
@@ -147,6 +181,12 @@ export const change = (data: Data, append: EncodedAppend, now: number): AppendOu
   return { _tag: "Appended", lastSeq: run.row.lastSeq, epoch: run.row.epoch }
 }
 
+/**
+ * Creates a run after all checks.
+ *
+ * @since 0.1.0
+ * @category transactions
+ */
 export const create = (data: Data, run: EncodedCreate, now: number): EncodedCreateOutcome => {
   const idempotencyKey = run.idempotency && JSON.stringify([run.userId, run.idempotency.key])
   const used = idempotencyKey === undefined ? undefined : data.idempotency.get(idempotencyKey)
@@ -228,6 +268,12 @@ export const create = (data: Data, run: EncodedCreate, now: number): EncodedCrea
   return { _tag: "Created", row: created.row }
 }
 
+/**
+ * Takes the next queued run that may start.
+ *
+ * @since 0.1.0
+ * @category transactions
+ */
 export const claimQueued = (
   data: Data,
   claim: Parameters<Encoded["claimQueued"]>[0],
@@ -282,6 +328,12 @@ const isAbandoned = (row: EncodedRow, claim: Claim, now: number): boolean =>
     row.leaseExpiresAt <= now ||
     (claim.dead?.includes(row.owner) ?? false))
 
+/**
+ * Takes an executing run whose lease is void.
+ *
+ * @since 0.1.0
+ * @category transactions
+ */
 export const claimAbandoned = (data: Data, claim: Claim, now: number): EncodedRow | undefined => {
   const run = data.filter((row) => isAbandoned(row, claim, now)).sort((a, b) => (isBefore(a.row, b.row) ? -1 : 1))[0]
   if (run === undefined) return undefined
@@ -298,6 +350,12 @@ const dropRun = (data: Data, { row }: Run): void => {
   for (const [key, used] of data.idempotency) if (used.key === row.key) data.idempotency.delete(key)
 }
 
+/**
+ * Removes an ended run of a user.
+ *
+ * @since 0.1.0
+ * @category transactions
+ */
 export const remove = (data: Data, runId: string, userId: string): DeleteOutcome => {
   const run = data.userRun(runId, userId)
   if (run === undefined) return "unknown"
@@ -315,6 +373,12 @@ export const remove = (data: Data, runId: string, userId: string): DeleteOutcome
   return "deleted"
 }
 
+/**
+ * Removes a conversation of a user with all its runs, which must have ended.
+ *
+ * @since 0.1.0
+ * @category transactions
+ */
 export const removeConversation = (data: Data, conversationId: string, userId: string): DeleteOutcome => {
   if (data.userConversation(conversationId, userId) === undefined) return "unknown"
   const runs = data.filter((row) => row.conversationId === conversationId)
@@ -324,12 +388,24 @@ export const removeConversation = (data: Data, conversationId: string, userId: s
   return "deleted"
 }
 
+/**
+ * A conversation as lists show it.
+ *
+ * @since 0.1.0
+ * @category reading
+ */
 export const conversationRow = (data: Data, conversation: Conversation): ConversationRow => {
   const last = data.exchanges(conversation.conversationId).at(-1)?.row
   const { conversationId, createdAt, title, updatedAt } = conversation
   return { conversationId, title, createdAt, updatedAt, lastRunId: last?.runId, lastStatus: last?.status }
 }
 
+/**
+ * The messages of a conversation, of the newest versions.
+ *
+ * @since 0.1.0
+ * @category reading
+ */
 export const messagesOf = (
   data: Data,
   { brought, conversationId, createdAt }: Conversation
@@ -365,6 +441,12 @@ const isBeforeCursor = (
 ): boolean =>
   row.updatedAt < before.updatedAt || (row.updatedAt === before.updatedAt && row.conversationId < before.conversationId)
 
+/**
+ * A page of a user's conversations, newest first.
+ *
+ * @since 0.1.0
+ * @category reading
+ */
 export const conversations = (
   data: Data,
   query: Parameters<Encoded["conversations"]>[0]
@@ -376,6 +458,12 @@ export const conversations = (
     .slice(0, query.limit)
     .map((conversation) => conversationRow(data, conversation))
 
+/**
+ * How many runs are ahead of a queued one.
+ *
+ * @since 0.1.0
+ * @category reading
+ */
 export const queuePosition = (data: Data, key: number): number | undefined => {
   const run = data.runs.get(key)
   if (run?.row.status !== "queued") return undefined
