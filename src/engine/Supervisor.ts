@@ -291,7 +291,8 @@ export const make = (
     const poll = Duration.millis(options.pollMs)
     // What was left behind comes before what is new, so that a start finds its slots.
     yield* Effect.ignoreLogged(takeOver)
-    yield* background("take over", takeOver, Duration.millis(Math.max(250, leaseTtlMs / 4)))
+    // The lease of a process that is gone is void at once, however long it would last; to ask is cheap.
+    yield* background("take over", takeOver, Duration.millis(Math.min(500, Math.max(250, leaseTtlMs / 4))))
     yield* background("keep leases", keep, Duration.millis(Math.max(50, leaseTtlMs / 4)))
     yield* background("expire approvals", sweepExpired, poll)
     yield* background("poll queue", Effect.sync(poke), poll)
