@@ -37,6 +37,8 @@ const logOf = (observed: Observed, runId: string): ReadonlyArray<Envelope.Envelo
 const shown = ({ expiresAt: _, queuePosition: __, ...snapshot }: Snapshot.Snapshot): string => Json.canonical(snapshot)
 
 /**
+ * Seqs count 1, 2, 3 … without a hole.
+ *
  * @since 0.1.0
  * @category laws
  */
@@ -47,6 +49,8 @@ export const denseSeq = forRuns("seqs count 1, 2, 3 …", (run) =>
 )
 
 /**
+ * What is seen is stored, and stays as it was seen.
+ *
  * @since 0.1.0
  * @category laws
  */
@@ -67,6 +71,8 @@ export const persistedBeforeSeen: Law = {
 }
 
 /**
+ * A leg has one terminal event, and nothing follows an end.
+ *
  * @since 0.1.0
  * @category laws
  */
@@ -81,6 +87,8 @@ export const oneEnd = forRuns("a leg has one terminal event, and nothing follows
 )
 
 /**
+ * Every event may follow what stands before it.
+ *
  * @since 0.1.0
  * @category laws
  */
@@ -96,6 +104,8 @@ export const legalTransitions = forRuns("every event may follow what stands befo
 })
 
 /**
+ * A connection behind a cursor gets the log behind that cursor.
+ *
  * @since 0.1.0
  * @category laws
  */
@@ -119,6 +129,8 @@ export const attachIsTheRest: Law = {
 }
 
 /**
+ * A client's fold, the log's fold and the snapshot are the same.
+ *
  * @since 0.1.0
  * @category laws
  */
@@ -149,6 +161,8 @@ export const sameFold: Law = {
 }
 
 /**
+ * A snapshot goes on as its log does.
+ *
  * @since 0.1.0
  * @category laws
  */
@@ -166,6 +180,8 @@ export const snapshotGoesOn: Law = {
 }
 
 /**
+ * Turn rows and the events behind them come to the whole fold.
+ *
  * @since 0.1.0
  * @category laws
  */
@@ -181,6 +197,8 @@ export const turnRowsAreTheFold = forRuns("turn rows and the events behind them 
 )
 
 /**
+ * When nothing disturbs them any more, runs end.
+ *
  * @since 0.1.0
  * @category laws
  */
@@ -190,6 +208,8 @@ export const endsSomewhere = forRuns("when nothing disturbs them any more, runs 
 })
 
 /**
+ * Checkpoints name their own place, and an end has its last one.
+ *
  * @since 0.1.0
  * @category laws
  */
@@ -205,6 +225,8 @@ export const checkpointsInPlace = forRuns("checkpoints name their own place, and
 )
 
 /**
+ * Attempts and iterations count up by one.
+ *
  * @since 0.1.0
  * @category laws
  */
@@ -228,6 +250,8 @@ export const countsUp = forRuns("attempts and iterations count up by one", (run)
 })
 
 /**
+ * At most one run of a conversation executes or waits for a person.
+ *
  * @since 0.1.0
  * @category laws
  */
@@ -241,6 +265,8 @@ const field = (value: unknown, name: string): unknown =>
   typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined
 
 /**
+ * An answer to a command agrees with the log.
+ *
  * @since 0.1.0
  * @category laws
  */
@@ -269,6 +295,8 @@ export const answersAreTrue: Law = {
 }
 
 /**
+ * No secret stands in any event, snapshot, answer or turn.
+ *
  * @since 0.1.0
  * @category laws
  */
@@ -290,7 +318,7 @@ export const noSecret: Law = {
 }
 
 /**
- * Every law.
+ * Every law of runs and their clients.
  *
  * @since 0.1.0
  * @category laws

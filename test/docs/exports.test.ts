@@ -75,6 +75,16 @@ const documented = (file: string, text: string): ReadonlyArray<Documented> => {
 const wanting = (all: ReadonlyArray<Documented>) =>
   all.filter(({ problems }) => problems.length > 0).map(({ place, problems }) => `${place}: ${problems.join(", ")}`)
 
+describe("the entry point for tests", () => {
+  it("exports every module of its room", () => {
+    const barrel = readFileSync(join(source, "testing/index.ts"), "utf8")
+    const exported = [...barrel.matchAll(/^export \* as (\w+) from "\.\/(\w+)\.js"$/gm)]
+    for (const [, name, file] of exported) expect(name).toBe(file)
+    const room = modules.flatMap((file) => /^testing\/([A-Z]\w*)\.ts$/.exec(file)?.[1] ?? [])
+    expect(exported.map(([, name]) => name)).toEqual(room)
+  })
+})
+
 describe("doc comments", () => {
   it("says what every module and every export of it is for, since when, and where it belongs", () => {
     const all = modules.flatMap((file) => documented(file, readFileSync(join(source, file), "utf8")))
