@@ -14,7 +14,7 @@ const modules = (directory) =>
         .map((file) => join(directory, file))
     : []
 
-const bundle = (entryPoints) =>
+const bundle = (entryPoints, apart = []) =>
   build({
     absWorkingDir: root,
     entryPoints,
@@ -30,7 +30,7 @@ const bundle = (entryPoints) =>
     jsx: "automatic",
     jsxImportSource: "preact",
     // A package that a module needs optionally stays outside; a module of Node.js is an error below.
-    external: ["node:*", "react"],
+    external: ["node:*", "react", ...apart],
     logLevel: "warning"
   })
 
@@ -58,6 +58,21 @@ const small = await bundle(pure)
 for (const input of Object.keys(small.metafile.inputs)) {
   if (!pure.includes(input)) problems.push(`the fold brings ${input} along`)
 }
+
+// What a page pays for the client: its own text, and with the fold that it shares with the server.
+const entry = ["src/client/index.ts"]
+const isFold = (input) => input.startsWith("src/domain/")
+const client = await bundle(entry)
+for (const input of Object.keys(client.metafile.inputs)) {
+  if (!isFold(input) && !input.startsWith("src/client/")) problems.push(`the client brings ${input} along`)
+}
+const sizeOf = ({ outputFiles }) => outputFiles.reduce((sum, { contents }) => sum + gzipSync(contents).length, 0) / 1024
+const budget = (what, size, most) => {
+  console.log(`${what}  ${size.toFixed(1)} of ${most} kB gzipped`)
+  if (size > most) problems.push(`${what} is larger than ${most} kB`)
+}
+budget("client without the fold", sizeOf(await bundle(entry, ["../domain/*"])), 4.5)
+budget("client", sizeOf(client), 7)
 
 for (const { path, contents } of small.outputFiles) {
   console.log(`${path.slice(path.indexOf("/out/") + 5)}  ${(gzipSync(contents).length / 1024).toFixed(1)} kB gzipped`)
