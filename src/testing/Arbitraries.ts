@@ -11,15 +11,17 @@ import * as RecordingTools from "./RecordingTools.js"
 import type * as VirtualClient from "./VirtualClient.js"
 
 /** Of any length up to the greatest; on its own the library would make mostly short ones. */
-const few = <A>(arbitrary: FastCheck.Arbitrary<A>, maxLength: number) =>
-  FastCheck.array(arbitrary, { maxLength, size: "max" })
-
-/** Leaves out what is `undefined`, as JSON does. */
-const optional = <A>(arbitrary: FastCheck.Arbitrary<A>, freq = 3): FastCheck.Arbitrary<A | undefined> =>
-  FastCheck.option(arbitrary, { nil: undefined, freq })
+const few = <A>(arbitrary: FastCheck.Arbitrary<A>, maxLength: number) => some(arbitrary, 0, maxLength)
 
 const weighted = <A>(...options: ReadonlyArray<readonly [number, FastCheck.Arbitrary<A>]>): FastCheck.Arbitrary<A> =>
   FastCheck.oneof({ withCrossShrink: true }, ...options.map(([weight, arbitrary]) => ({ weight, arbitrary })))
+
+/** There once in `n` times. */
+const optional = <A>(arbitrary: FastCheck.Arbitrary<A>, n = 3): FastCheck.Arbitrary<A | undefined> =>
+  weighted<A | undefined>([n - 1, FastCheck.constant(undefined)], [1, arbitrary])
+
+const some = <A>(arbitrary: FastCheck.Arbitrary<A>, minLength: number, maxLength: number) =>
+  FastCheck.array(arbitrary, { minLength, maxLength, size: "max" })
 
 const constant = FastCheck.constant
 const from = FastCheck.constantFrom
@@ -69,8 +71,8 @@ export const acting: FastCheck.Arbitrary<RecordingTools.Behaviour> = from(
  */
 export const input: FastCheck.Arbitrary<RecordingTools.Input> = FastCheck.record({
   n: FastCheck.nat(2),
-  reads: optional(few(reading, 2)),
-  acts: optional(few(acting, 3), 5),
+  reads: optional(some(reading, 1, 2), 4),
+  acts: optional(some(acting, 1, 3), 2),
   refuse: optional(constant(true), 12)
 }).map(({ acts, n, reads, refuse }) => ({
   n,
@@ -103,9 +105,11 @@ const end = from<Plan.Move>(
   { end: "throw" }
 )
 
+const talk = weighted([4, text], [1, reasoning], [1, sleep])
 const moves = weighted<ReadonlyArray<Plan.Move>>(
-  [6, few(weighted([4, text], [1, reasoning], [1, sleep]), 4)],
-  [6, few(weighted([2, text], [1, reasoning], [1, sleep], [5, call], [1, badCall]), 5)]
+  [3, some(talk, 1, 4)],
+  [7, FastCheck.tuple(few(talk, 2), some(call, 1, 3)).map(([words, calls]) => [...words, ...calls])],
+  [1, few(weighted([1, talk], [1, call], [1, badCall]), 5)]
 )
 
 const broken: FastCheck.Arbitrary<ReadonlyArray<Plan.Move>> = FastCheck.tuple(moves, end).map(([all, last]) => [
@@ -120,7 +124,7 @@ const broken: FastCheck.Arbitrary<ReadonlyArray<Plan.Move>> = FastCheck.tuple(mo
  * @category arbitraries
  */
 export const turn: FastCheck.Arbitrary<Plan.Turn> = FastCheck.record({
-  tries: FastCheck.tuple(weighted([3, constant([])], [1, few(broken, 3)]), weighted([12, moves], [1, broken])).map(
+  tries: FastCheck.tuple(weighted([4, constant([])], [1, some(broken, 1, 3)]), weighted([12, moves], [1, broken])).map(
     ([failures, last]): Plan.Turn["tries"] => [...failures, last]
   ),
   reason: optional(from("length" as const, "content_filter" as const), 20)
@@ -132,8 +136,13 @@ export const turn: FastCheck.Arbitrary<Plan.Turn> = FastCheck.record({
  * @since 0.1.0
  * @category arbitraries
  */
-export const script: FastCheck.Arbitrary<ReadonlyArray<Plan.Turn>> = few(turn, 4)
+export const script: FastCheck.Arbitrary<ReadonlyArray<Plan.Turn>> = FastCheck.array(turn, {
+  minLength: 1,
+  maxLength: 4,
+  size: "max"
+})
 
+const soon = weighted([3, FastCheck.integer({ min: 1, max: 12 })], [1, FastCheck.integer({ min: 13, max: 60 })])
 const crash = from("crash-before" as const, "crash-after" as const)
 const trouble = from("fail" as const, "lose" as const, "delay" as const, "hang" as const)
 
@@ -148,7 +157,7 @@ export const fault: FastCheck.Arbitrary<FaultyStore.Fault> = weighted<FaultyStor
     5,
     FastCheck.record({
       operation: constant("append" as const),
-      nth: FastCheck.integer({ min: 1, max: 40 }),
+      nth: soon,
       kind: crash
     })
   ],
@@ -156,7 +165,7 @@ export const fault: FastCheck.Arbitrary<FaultyStore.Fault> = weighted<FaultyStor
     4,
     FastCheck.record({
       operation: constant("append" as const),
-      nth: FastCheck.integer({ min: 1, max: 40 }),
+      nth: soon,
       kind: trouble,
       ms: from(10, 300, 5_000),
       times: from(1, 1, 2, 12)
@@ -229,7 +238,7 @@ const begin: FastCheck.Arbitrary<Plan.Command> = withTime(
       do: constant("start" as const),
       script: FastCheck.nat(2),
       conversation: FastCheck.nat(1),
-      onBusy: from("enqueue" as const, "reject", "interrupt"),
+      onBusy: from("enqueue" as const, "reject" as const, "interrupt" as const),
       key: from("k1", "k2"),
       plan: constant(true),
       maxTokens: constant(20)
@@ -253,7 +262,7 @@ export const command: FastCheck.Arbitrary<Plan.Command> = weighted<Plan.Command>
         {
           do: constant("decide" as const),
           which: FastCheck.nat(2),
-          how: from("yes" as const, "yes", "no", "other"),
+          how: from("yes" as const, "yes" as const, "no" as const, "other" as const),
           wrongHash: weighted([9, constant(false)], [1, constant(true)]),
           twice: FastCheck.boolean()
         },
@@ -296,8 +305,8 @@ export const plan: FastCheck.Arbitrary<Plan.Plan> = FastCheck.record({
     maxAttempts: from(5, 1),
     approvalTtlMs: weighted([4, constant(86_400_000)], [1, constant(1_000)])
   }),
-  scripts: FastCheck.array(script, { minLength: 1, maxLength: 3 }),
-  faults: FastCheck.array(faults, { minLength: 1, maxLength: 3 }),
+  scripts: some(script, 1, 3),
+  faults: some(faults, 1, 3),
   clients: few(client, 3),
   commands: FastCheck.tuple(first, few(command, 14)).map(([one, rest]): ReadonlyArray<Plan.Command> => [one, ...rest]),
   afterwards: from("yes" as const, "no", "other")

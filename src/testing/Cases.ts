@@ -1,0 +1,56 @@
+/**
+ * A plan and the laws as one property, for any test runner that knows fast-check.
+ *
+ * ```ts
+ * it.prop("runs keep the laws", [Arbitraries.plan], ([plan]) => Cases.hold(plan))
+ * ```
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Laws from "./Laws.js"
+import type { Plan } from "./Plan.js"
+import * as Simulation from "./Simulation.js"
+import * as Timeline from "./Timeline.js"
+
+/**
+ * Laws were broken. The message is the whole report: the violations, the plan to run again, and the timeline.
+ *
+ * @since 0.1.0
+ * @category errors
+ */
+export class LawsBroken extends Schema.TaggedError<LawsBroken>()("LawsBroken", {
+  message: Schema.String,
+  violations: Schema.Array(Schema.String)
+}) {}
+
+/**
+ * Runs a plan and checks it.
+ *
+ * @since 0.1.0
+ * @category checking
+ */
+export const check = (
+  plan: Plan,
+  laws: ReadonlyArray<Laws.Law> = Laws.all
+): Effect.Effect<Simulation.Outcome, LawsBroken> =>
+  Effect.flatMap(Simulation.run(plan), (outcome) => {
+    const { broken, observed } = outcome
+    const violations = broken === undefined ? Laws.check(observed, laws) : [`the simulation broke: ${broken}`]
+    return violations.length === 0
+      ? Effect.succeed(outcome)
+      : Effect.fail(new LawsBroken({ message: Timeline.report(plan, observed, violations), violations }))
+  })
+
+/**
+ * Runs a plan now, and throws `LawsBroken` when it breaks a law. A simulation waits for nothing outside of itself, so
+ * it needs no promise.
+ *
+ * @since 0.1.0
+ * @category checking
+ */
+export const hold = (plan: Plan, laws?: ReadonlyArray<Laws.Law>): void => {
+  const checked = Effect.runSync(Effect.either(check(plan, laws)))
+  if (checked._tag === "Left") throw checked.left
+}
