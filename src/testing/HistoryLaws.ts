@@ -131,10 +131,39 @@ const retriesAreSilent: Law = {
     })
 }
 
+const sidesReturn: Law = {
+  name: "a turn that called tools is sent back with its provider's own data",
+  check: (observed) => {
+    const given = new Set(observed.requests.flatMap(({ side }) => (side === undefined ? [] : [Json.canonical(side)])))
+    if (given.size === 0) return []
+    return observed.requests.flatMap(({ request }) =>
+      request.messages.flatMap((message, index) =>
+        message.role === "assistant" &&
+        message.content.some((part) => part.type === "tool-call") &&
+        !given.has(Json.canonical(message.side))
+          ? [`${request.runId} iteration ${request.iteration}: message ${index} has ${JSON.stringify(message.side)}`]
+          : []
+      )
+    )
+  }
+}
+
+const wholeCharacters: Law = {
+  name: "no delta ends inside a character",
+  check: (observed) =>
+    observed.runs.flatMap((run) =>
+      run.log.flatMap(({ event, seq }) =>
+        "delta" in event && Json.wellFormed(event.delta) !== event.delta
+          ? [`${run.runId}: ${event.type} at ${seq}`]
+          : []
+      )
+    )
+}
+
 /**
  * All of them.
  *
  * @since 0.1.0
  * @category laws
  */
-export const all: ReadonlyArray<Law> = [strictHistory, textOnce, retriesAreSilent]
+export const all: ReadonlyArray<Law> = [strictHistory, textOnce, retriesAreSilent, sidesReturn, wholeCharacters]

@@ -93,7 +93,8 @@ export interface LedgerEntry {
 }
 
 /**
- * A request to the model, and the text it had given out when it ended or was cut off.
+ * A request to the model, and what it had given out when it ended or was cut off: its text, and with its end the
+ * provider's own data.
  *
  * @since 0.1.0
  * @category models
@@ -102,10 +103,12 @@ export interface ObservedRequest {
   readonly request: ModelRequest
   readonly text: string
   readonly finished: boolean
+  readonly side?: unknown
 }
 
 /**
  * A command to an engine and its answer: the value, the name of the refusal, or nothing when the process died first.
+ * `mistaken`: it must not be obeyed.
  *
  * @since 0.1.0
  * @category models
@@ -116,6 +119,7 @@ export interface ObservedCommand {
   readonly name: string
   readonly runId: string | undefined
   readonly approvalId?: string | undefined
+  readonly mistaken?: boolean | undefined
   readonly answer:
     | { readonly _tag: "Ok"; readonly value: unknown }
     | { readonly _tag: "Refused"; readonly error: string; readonly message: string }

@@ -141,8 +141,9 @@ const moveOf = (move: Move, secret: string): Script.Move => {
   }
 }
 
-/** A delta a word, so that there is something to break between. */
-const pieces = (text: string): ReadonlyArray<string> => text.match(/\S+\s*/g) ?? [text]
+/** A delta a word, and one for each half of a character beyond the first plane: there is something to break between. */
+const pieces = (text: string): ReadonlyArray<string> =>
+  text.match(/[\uD800-\uDBFF]|[^\s\uD800-\uDBFF]+\s*|\s+/g) ?? [text]
 
 /**
  * The script of a plan. Which of its scripts a run follows stands in its user message, as `script 0`. The provider's

@@ -115,7 +115,7 @@ const count = (stack: Stack, journal: Journal): Effect.Effect<void> =>
 const ask = <A, E extends { readonly _tag: string; readonly message: string }>(
   journal: Journal,
   process: TestStack.TestProcess,
-  what: Pick<ObservedCommand, "name" | "runId" | "approvalId">,
+  what: Pick<ObservedCommand, "name" | "runId" | "approvalId" | "mistaken">,
   call: (engine: RunEngine["Type"]) => Effect.Effect<A, E>
 ): Effect.Effect<Option.Option<A>> =>
   Effect.gen(function* () {
@@ -180,11 +180,15 @@ const decide = (
     const one = pending[which % Math.max(1, pending.length)]
     if (one === undefined) return
     const { approval, runId } = one
-    yield* ask(journal, process, { name: "decide", runId, approvalId: approval.approvalId }, (engine) =>
-      engine.decide(runId, approval.approvalId, {
-        ...answerTo(approval.reason, how),
-        previewHash: wrongHash ? "0000" : approval.previewHash
-      })
+    yield* ask(
+      journal,
+      process,
+      { name: "decide", runId, approvalId: approval.approvalId, mistaken: wrongHash },
+      (engine) =>
+        engine.decide(runId, approval.approvalId, {
+          ...answerTo(approval.reason, how),
+          previewHash: wrongHash ? "0000" : approval.previewHash
+        })
     )
   })
 

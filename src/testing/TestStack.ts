@@ -106,6 +106,7 @@ interface Life {
 interface Recorded extends ObservedRequest {
   text: string
   finished: boolean
+  side?: unknown
 }
 
 /** The model as one process calls it, with what it gives out written down. */
@@ -119,7 +120,10 @@ const recorded = (model: Model, requests: Array<ObservedRequest>, alive: () => b
       return model.stream(request).pipe(
         Stream.map((part) => {
           if (part.type === "text-delta") entry.text += part.delta
-          if (part.type === "finish") entry.finished = true
+          if (part.type === "finish") {
+            entry.finished = true
+            entry.side = part.side
+          }
           return part
         })
       )

@@ -227,6 +227,9 @@ const requestsShowTheirInput: Law = {
         state = RunState.reduce(state, envelope)
         const problem = (text: string) => [`${run.runId}: ${event.type} at ${seq} ${text}`]
         if (event.type === "approval-decision") {
+          const until = RunState.findCall(before, event.toolCallId)?.call.approval?.request.expiresAt ?? 0
+          if (event.decision !== "expired" && envelope.createdAt > until) return problem("comes too late")
+          if (event.decision === "expired" && envelope.createdAt < until) return problem("comes too early")
           const call = RunState.findCall(before, event.toolCallId)?.call
           if (call?.approval?.request.approvalId !== event.approvalId) return problem("is about an older request")
           return call.approval.decision === undefined ? [] : problem("is a second one")
@@ -259,6 +262,37 @@ const previewKeys: Law = {
     })
 }
 
+const mistakesAreRefused: Law = {
+  name: "a decision about something else than what is shown is refused",
+  check: (observed) =>
+    observed.commands.flatMap(({ answer, approvalId, mistaken, runId }) =>
+      mistaken === true && answer._tag === "Ok" ? [`${String(runId)}: ${String(approvalId)}`] : []
+    )
+}
+
+const reuse: Law = {
+  name: "a reused result is that of an equal call, with no write applied since",
+  check: (observed) =>
+    observed.runs.flatMap((run) => {
+      const inputs = new Map<string, string>()
+      const results: Array<EventOf<"tool-call-result">> = []
+      return run.log.flatMap(({ event, seq }): ReadonlyArray<string> => {
+        if (event.type === "tool-call-ready")
+          inputs.set(event.toolCallId, Json.canonical([event.toolName, event.input]))
+        if (event.type !== "tool-call-result") return []
+        const before = results.slice(results.findLastIndex((one) => one.state === "applied") + 1)
+        results.push(event)
+        if (event.source !== "run") return []
+        const found = before.some(
+          (one) =>
+            inputs.get(one.toolCallId) === inputs.get(event.toolCallId) &&
+            Json.canonical(one.result) === Json.canonical(event.result)
+        )
+        return found ? [] : [`${run.runId}: ${event.toolCallId} at ${seq}`]
+      })
+    })
+}
+
 /**
  * All of them.
  *
@@ -279,5 +313,7 @@ export const all: ReadonlyArray<Law> = [
   effectsAreTold,
   appliedIsTrue,
   requestsShowTheirInput,
-  previewKeys
+  previewKeys,
+  mistakesAreRefused,
+  reuse
 ]
