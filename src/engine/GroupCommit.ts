@@ -30,6 +30,8 @@ export interface GroupCommit {
 /** Events of one transaction: beyond it the commit itself would hold up the event loop. */
 const maxEvents = 5000
 const pageSize = 500
+/** The window is waited for in so many steps, which takes a turn of the event loop each. See `pause`. */
+const windowSteps = 5
 
 /**
  * Starts the committing fiber in the scope. `windowMs` is how long a first event waits for company; 0 commits in the
@@ -50,7 +52,10 @@ export const make = (
       dirty.add(writer)
       latch.unsafeOpen()
     }
-    const pause = options.windowMs > 0 ? Effect.sleep(Duration.millis(options.windowMs)) : Effect.yieldNow()
+    // One timer would fire in the very next turn of a loop that is busy, and every turn would be stored by itself. Several
+    // take as long on an idle loop, and on a busy one they let adjacent deltas of a run come together and be joined.
+    const step = Effect.sleep(Duration.millis(options.windowMs / windowSteps))
+    const pause = options.windowMs > 0 ? Effect.repeatN(step, windowSteps - 1) : Effect.yieldNow()
 
     const patiently = <A>(effect: Effect.Effect<A, StoreError>): Effect.Effect<A, StoreError> =>
       Effect.retry(effect, {

@@ -1,5 +1,5 @@
 /** The workloads. Each measures one subject once, in a fresh process. */
-import { mkdtempSync } from "node:fs"
+import { mkdtempSync, rmSync } from "node:fs"
 import * as Http from "node:http"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -38,11 +38,17 @@ const using = async <A>(child: Promise<Child>, use: (child: Child) => Promise<A>
   try {
     return await within(ms, "The workload", use(started))
   } finally {
-    await started.stop("SIGKILL")
+    await started.stop(process.env.BENCH_PROFILE === undefined ? "SIGKILL" : "SIGTERM")
   }
 }
 
-const subject = (name: string, env?: NodeJS.ProcessEnv): Promise<Child> => Child.start("subject", [name], env)
+/** Starts a subject whose files go away with it. */
+const subject = (name: string, env?: NodeJS.ProcessEnv): Promise<Child> => {
+  const dir = mkdtempSync(join(tmpdir(), "bench-"))
+  const child = Child.start("subject", [name], { TMPDIR: dir, ...env })
+  child.then(({ gone }) => gone).finally(() => rmSync(dir, { recursive: true, force: true }))
+  return child
+}
 
 /** Opens the viewers and waits until they are served, so that nothing is measured but deliveries. */
 const attachAll = async (viewers: ReadonlyArray<Viewer.Viewer>): Promise<void> => {
@@ -247,7 +253,8 @@ const bytes = (name: string, short: boolean): Promise<Metrics> =>
 
 const recovery = async (_: string, short: boolean): Promise<Metrics> => {
   const runs = short ? 100 : 500
-  const file = join(mkdtempSync(join(tmpdir(), "bench-recovery-")), "runlet.db")
+  const dir = mkdtempSync(join(tmpdir(), "bench-recovery-"))
+  const file = join(dir, "runlet.db")
   await using(subject("runlet", { BENCH_FILE: file }), async (child) => {
     const views = await child.start({ deltas: 100_000, perSecond: 1, burst: 1 }, runs)
     await child.go()
@@ -257,6 +264,7 @@ const recovery = async (_: string, short: boolean): Promise<Metrics> => {
   })
   const began = clock()
   return using(subject("runlet", { BENCH_FILE: file, BENCH_OPEN: "1" }), async (child) => {
+    child.process.once("exit", () => rmSync(dir, { recursive: true, force: true }))
     const ready = clock() - began
     while ((await child.asked()) < runs) await sleep(20)
     return { "all continue after ms": clock() - began, "listening after ms": ready, runs, "CPU s": child.cpu }
