@@ -76,8 +76,9 @@ describe("the README's TypeScript", () => {
   it("imports only what the package exports", () => {
     const { exports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
     for (const name of Object.keys(entries)) expect(exports).toHaveProperty([name.replace("runlet", ".")])
-    const rows = rowsOf(section(readme, "Embedding")).flatMap(([cell]) => codeOf(cell) ?? [])
-    const shown = rows.filter((name) => /^runlet(\/|$)/.test(name))
+    const rows = rowsOf(section(readme, "Embedding")).flatMap(([cell]) => cell?.split(", ") ?? [])
+    const names = rows.flatMap((cell) => codeOf(cell) ?? [])
+    const shown = names.filter((name) => /^runlet(\/|$)/.test(name))
     for (const name of shown) expect(exports).toHaveProperty([name.replace("runlet", ".")])
     expect(shown).toContain("runlet/testing")
   })
