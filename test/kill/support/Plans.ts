@@ -34,9 +34,9 @@ const slow = (q: string): PlannedCall => ({ name: "slow_lookup", input: { q } })
 const last: Turn = { pieces: 6 }
 
 export const plans = {
-  text: { turns: [{ pieces: 30 }] },
+  text: { turns: [{ pieces: 20 }] },
   reasoning: { turns: [{ reasoning: 10, pieces: 12 }] },
-  lookup: { turns: [{ pieces: 4, calls: [lookup("tide")] }, { pieces: 20 }] },
+  lookup: { turns: [{ pieces: 4, calls: [lookup("tide")] }, { pieces: 12 }] },
   parallel: { turns: [{ pieces: 2, calls: [lookup("sun"), slow("moon"), lookup("stars")] }, last] },
   rounds: {
     turns: [
@@ -81,7 +81,7 @@ export const plans = {
       { pieces: 16, cutAt: 9 }
     ]
   },
-  cancelText: { turns: [{ pieces: 60 }], cancelAt: 12 },
+  cancelText: { turns: [{ pieces: 30 }], cancelAt: 12 },
   cancelTool: { turns: [{ pieces: 2, calls: [slow("never"), lookup("ever")] }, { pieces: 40 }], cancelAt: 9 },
   cancelWrite: {
     turns: [{ pieces: 2, calls: [{ name: "save_note", input: { text: "too late" } }] }, { pieces: 30 }],
@@ -89,7 +89,8 @@ export const plans = {
   },
   short: { turns: [{ pieces: 2 }] },
   long: { turns: [{ pieces: 150 }] },
-  longer: { turns: [{ pieces: 500 }] },
+  longer: { turns: [{ pieces: 300 }] },
+  endless: { turns: [{ pieces: 20_000 }] },
   hanging: {
     turns: [{ pieces: 2, calls: [{ name: "slow_lookup", input: { q: "?", delays: { beforeMs: 600_000 } } }] }, last]
   },
@@ -117,7 +118,7 @@ export type PlanName = keyof typeof plans
 
 const isPlan = (name: string): name is PlanName => name in plans
 
-const slowOnes: ReadonlyArray<string> = ["long", "longer", "hanging", "slowWrite", "slowBlind"]
+const slowOnes: ReadonlyArray<string> = ["long", "longer", "endless", "hanging", "slowWrite", "slowBlind"]
 
 /** The plans that end within a moment. */
 export const quickPlans: ReadonlyArray<PlanName> = Object.keys(plans)
