@@ -1,7 +1,7 @@
 // Builds everything that is published: the library, the server as one file, and the page.
 // With `--server` only what `runlet serve` needs, which takes a second instead of half a minute.
 import { spawnSync } from "node:child_process"
-import { cpSync, existsSync, mkdirSync, readdirSync, rmSync } from "node:fs"
+import { cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs"
 import { dirname, extname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { build } from "esbuild"
@@ -13,11 +13,17 @@ const serverOnly = process.argv.includes("--server")
 /** Emits JavaScript and declarations for every module but the page's. */
 const library = () => {
   const tsc = join(root, "node_modules/typescript/bin/tsc")
-  const result = spawnSync(process.execPath, [tsc, "-p", join(root, ".config/tsconfig.build.json")], {
-    cwd: root,
-    stdio: "inherit"
-  })
-  if (result.status !== 0) process.exit(result.status ?? 1)
+  // Built beside the old one, so that a mistake in the sources does not take a working build away.
+  const next = `${dist}.next`
+  rmSync(next, { recursive: true, force: true })
+  const project = join(root, ".config/tsconfig.build.json")
+  const result = spawnSync(process.execPath, [tsc, "-p", project, "--outDir", next], { cwd: root, stdio: "inherit" })
+  if (result.status !== 0) {
+    rmSync(next, { recursive: true, force: true })
+    process.exit(result.status ?? 1)
+  }
+  rmSync(dist, { recursive: true, force: true })
+  renameSync(next, dist)
 }
 
 /** One file that starts in half a second. The native database driver can not be part of it. */
@@ -66,8 +72,5 @@ const page = async () => {
   }
 }
 
-if (!serverOnly) {
-  rmSync(dist, { recursive: true, force: true })
-  library()
-}
+if (!serverOnly) library()
 await Promise.all([server(), page()])

@@ -126,6 +126,13 @@ const openDocuments: Layer.Layer<never, never, Documents> = Layer.unwrapEffect(
  * @category layers
  */
 export const layer = (config: Config): Layer.Layer<RunEngine, ConfigError | StoreError> => {
+  // A key that changed nothing would look as if its servers were there.
+  const [server] = Object.keys(config.mcpServers)
+  if (server !== undefined) {
+    return Layer.fail(
+      new ConfigError({ message: `mcpServers.${server}: servers of the Model Context Protocol are not supported yet` })
+    )
+  }
   const store = Runlet.layerStore({ filename: config.data })
   const workspace = SqliteDocuments.layer
   return Runlet.layerEngine({
