@@ -147,9 +147,6 @@ export const start = (
     yield* knownModel(env, model)
     const { idempotencyKey, trace: _, ...body } = request
     const key = idempotencyKey === undefined ? undefined : { key: idempotencyKey, bodyHash: Json.hash(body) }
-    if (request.onBusy === "interrupt" && request.conversationId !== undefined && key === undefined) {
-      yield* interruptOthers(env, supervisor, user, request.conversationId)
-    }
     const userMessage = messages.at(-1)?.content ?? ""
     const mode = request.mode ?? "chat"
     const currentDocument = yield* openDocument(env, request.currentDocument, user)
@@ -176,9 +173,8 @@ export const start = (
       idempotency: key,
       rejectIfBusy: request.onBusy === "reject"
     })
-    if (request.onBusy === "interrupt" && key !== undefined && row.created) {
-      yield* interruptOthers(env, supervisor, user, row.conversationId, row.runId)
-    }
+    // Only a run that was accepted interrupts, and a repeated request interrupts nothing.
+    if (request.onBusy === "interrupt" && row.created) yield* endEarlier(env, supervisor, user, row)
     return row
   })
 
@@ -266,21 +262,23 @@ const supersedeFailures = (env: Environment, supervisor: Supervisor, row: RunRow
     })
   )
 
-/** Ends the runs of a conversation that have not ended, but for one. */
-const interruptOthers = (
+/** Ends what was accepted before this run and has not ended: of two that come at once the later one stays. */
+const endEarlier = (
   env: Environment,
   supervisor: Supervisor,
   userId: string,
-  conversationId: string,
-  but?: string
+  run: Pick<Accepted, "conversationId" | "runId">,
+  of: (row: RunRow) => boolean = () => true
 ): Effect.Effect<void, StoreError> =>
-  Effect.flatMap(env.store.list({ userId, conversationId, limit: 100 }), ({ items }) =>
-    Effect.forEach(
-      items.filter((row) => !RunStatus.isFinal(row) && row.runId !== but),
+  Effect.gen(function* () {
+    const { items } = yield* env.store.list({ userId, conversationId: run.conversationId, limit: 100 })
+    const self = items.find((row) => row.runId === run.runId)?.key ?? 0
+    yield* Effect.forEach(
+      items.filter((row) => row.key < self && !RunStatus.isFinal(row) && of(row)),
       (row) => supervisor.end(row, (state) => Closing.cancellation(state, "superseded")),
       { discard: true }
     )
-  )
+  })
 
 /**
  * A new run for the user message of an earlier one.
@@ -312,13 +310,7 @@ export const regenerate = (
       return yield* refusal({ _tag: "Superseded" })
     }
     const input = yield* env.store.input(old.key)
-    const versions = items.filter((row) => row.userMessageId === old.userMessageId && !RunStatus.isFinal(row))
-    yield* Effect.forEach(
-      versions,
-      (row) => supervisor.end(row, (state) => Closing.cancellation(state, "superseded")),
-      { discard: true }
-    )
-    return yield* create(env, supervisor, {
+    const run = yield* create(env, supervisor, {
       user,
       existing: true,
       conversationId: old.conversationId,
@@ -336,4 +328,10 @@ export const regenerate = (
           : { key: options.idempotencyKey, bodyHash: Json.hash({ regenerate: runId, model }) },
       rejectIfBusy: false
     })
+    // The new run waits in the queue until the other versions are out of its way. A request that was refused ends none
+    // of them, and one that is repeated not the run that it is about.
+    if (run.created) {
+      yield* endEarlier(env, supervisor, user, run, (row) => row.userMessageId === old.userMessageId)
+    }
+    return run
   })

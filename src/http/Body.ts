@@ -73,12 +73,34 @@ const loneSurrogate = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\
  */
 export const wellFormed = (text: string): string => text.replace(loneSurrogate, "\ufffd")
 
+/** As deep as a log can hold. What reads a value level by level, be it only to say what is wrong, needs an end. */
+const maxDepth = 128
+
+const isTooDeep = (text: string): boolean => {
+  let depth = 0
+  let quoted = false
+  for (let i = 0; i < text.length; i++) {
+    const char = text[i]
+    if (char === '"') quoted = !quoted
+    else if (quoted) i += char === "\\" ? 1 : 0
+    else if (char === "[" || char === "{") depth++
+    else if (char === "]" || char === "}") depth--
+    if (depth > maxDepth) return true
+  }
+  return false
+}
+
 const parseJson = (bytes: Uint8Array): Either.Either<unknown, BadRequest> => {
   const text = Either.try({
     try: () => new TextDecoder("utf-8", { fatal: true }).decode(bytes),
     catch: () => new BadRequest({ message: "The body must be UTF-8." })
   })
-  return Either.flatMap(text, (text) =>
+  const shallow = Either.filterOrLeft(
+    text,
+    (text) => !isTooDeep(text),
+    () => new BadRequest({ message: `The body may be nested ${maxDepth} levels deep at most.` })
+  )
+  return Either.flatMap(shallow, (text) =>
     Either.try({
       // Halves of pairs can only come from escapes, so most bodies are spared the walk.
       try: () =>

@@ -137,6 +137,76 @@ describe("a run", () => {
       expect(model.requests.length).toBe(2)
     }).pipe(Effect.provide(alone({ model })))
   })
+
+  it.live("regenerates once for one key", () => {
+    const model = Script.make(() => Script.turn(Script.text("abc"), Script.hang))
+    return Effect.gen(function* () {
+      const engine = yield* RunEngine
+      const old = yield* engine.start({ message: "hi" })
+      yield* until(old.runId, (snapshot) => snapshot.text === "abc")
+      const first = yield* engine.regenerate(old.runId, { idempotencyKey: "k" })
+      yield* until(first.runId, (snapshot) => snapshot.text === "abc")
+      const again = yield* engine.regenerate(old.runId, { idempotencyKey: "k" })
+      expect(again.runId).toBe(first.runId)
+      expect((yield* engine.snapshot(old.runId)).cancelled?.by).toBe("superseded")
+      expect((yield* engine.snapshot(first.runId)).status).toBe("streaming")
+    }).pipe(Effect.provide(alone({ model })))
+  })
+
+  it.live("leaves the last of the versions that are asked for at once", () => {
+    const model = Script.make(() => Script.turn(Script.text("abc"), Script.hang))
+    return Effect.gen(function* () {
+      const engine = yield* RunEngine
+      const old = yield* engine.start({ message: "hi" })
+      const versions = yield* Effect.all(
+        Array.from({ length: 5 }, () => engine.regenerate(old.runId)),
+        { concurrency: "unbounded" }
+      )
+      const ends = yield* Effect.forEach(versions, (run) => engine.snapshot(run.runId))
+      expect(ends.filter((run) => run.status !== "cancelled").length).toBe(1)
+    }).pipe(Effect.provide(alone({ model })))
+  })
+
+  it.live("ends nothing for a request that is refused", () => {
+    const model = Script.make(() => Script.turn(Script.text("abc"), Script.hang))
+    return Effect.gen(function* () {
+      const engine = yield* RunEngine
+      const run = yield* engine.start({ message: "hi" })
+      yield* until(run.runId, (snapshot) => snapshot.text === "abc")
+      const { conversationId } = run
+      // The only place in the queue is taken by a run of another conversation, which waits for the only worker.
+      yield* engine.start({ message: "other" })
+      const refused = [
+        engine.regenerate(run.runId),
+        engine.start({ message: "next", conversationId, onBusy: "interrupt" })
+      ]
+      for (const request of refused) expect((yield* Effect.flip(request))._tag).toBe("LimitReached")
+      expect((yield* engine.snapshot(run.runId)).status).toBe("streaming")
+    }).pipe(Effect.provide(alone({ model, limits: { maxConcurrentRuns: 1, maxQueuedRuns: 1 } })))
+  })
+
+  it.live("leaves the last of those that interrupt at once", () => {
+    const model = Script.make(() => Script.turn(Script.text("abc"), Script.hang))
+    return Effect.gen(function* () {
+      const engine = yield* RunEngine
+      const { conversationId } = yield* engine.start({ message: "hi" })
+      for (const key of [undefined, "k"]) {
+        const runs = yield* Effect.all(
+          Array.from({ length: 4 }, (_, n) =>
+            engine.start({
+              message: "next",
+              conversationId,
+              onBusy: "interrupt",
+              idempotencyKey: key === undefined ? undefined : `${key}${n}`
+            })
+          ),
+          { concurrency: "unbounded" }
+        )
+        const ends = yield* Effect.forEach(runs, (run) => engine.snapshot(run.runId))
+        expect(ends.filter((run) => run.status !== "cancelled").length).toBe(1)
+      }
+    }).pipe(Effect.provide(alone({ model })))
+  })
 })
 
 export { ToolFailure }

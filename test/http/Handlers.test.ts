@@ -197,6 +197,28 @@ describe("bodies", () => {
     })
   )
 
+  it.scopedLive("may not be nested without end", () =>
+    Effect.gen(function* () {
+      const { call, fake } = yield* start()
+      const deep = (levels: number) => `${"[".repeat(levels)}${"]".repeat(levels)}`
+      for (const levels of [128, 10_000, 400_000]) {
+        for (const body of [
+          deep(levels + 1),
+          `{"message":${deep(levels)}}`,
+          `{"messages":[{"role":"user","content":${deep(levels)}}]}`,
+          `{"message":"a","background":true,"metadata":${deep(levels)}}`,
+          `{"resume":{"runId":${deep(levels)}}}`
+        ]) {
+          expectError(yield* call({ path: "/chat", body }), 400, "BadRequest")
+        }
+      }
+      expect(fake.started).toEqual([])
+      const metadata = `{"text":${JSON.stringify('[{\\"'.repeat(500))},"list":${deep(126)}}`
+      const body = `{"message":"a","background":true,"metadata":${metadata}}`
+      expect((yield* call({ path: "/chat", body })).status).toBe(202)
+    })
+  )
+
   it.scopedLive("are not read beyond the limit", () =>
     Effect.gen(function* () {
       const { call, fake, port } = yield* start({ limits: { maxBodyBytes: 1000 } })
