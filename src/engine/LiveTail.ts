@@ -131,6 +131,26 @@ export class LiveTails {
   }
 
   /**
+   * Waits for the next bell of a run that this process executes and that stands at `after`. Anything else is answered at
+   * once. Looking and registering are one synchronous step, so nothing can fall between.
+   */
+  next(key: number, after: number): Effect.Effect<void> {
+    return Effect.async<void>((resume) => {
+      const tail = this.tails.get(key)
+      if (tail?.last !== after) {
+        resume(Effect.void)
+        return
+      }
+      const listener = (): void => resume(Effect.void)
+      tail.waiters.add(listener)
+      return Effect.sync(() => {
+        tail.waiters.delete(listener)
+        if (tail.waiters.size === 0 && tail.last === undefined && this.tails.get(key) === tail) this.tails.delete(key)
+      })
+    })
+  }
+
+  /**
    * Looks with `look`, and waits for the next bell of the run when it finds nothing. The listener is registered before
    * it looks, so nothing can fall between. The answer is what was found, or `undefined` after a bell.
    */

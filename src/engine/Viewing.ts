@@ -77,10 +77,16 @@ const pull = (env: Environment, row: RunRow, after: number, page: Page): Effect.
   Effect.suspend(() => {
     const { tails } = env
     const ticks = tails.ticks
-    const look = available(look1(env, row, after, page))
+    const look = Effect.suspend(() => available(look1(env, row, after, page)))
     const again: Effect.Effect<Pull, Unavailable | Compacted> = Effect.suspend(() => {
       const frames = tails.behind(row.key, after)
       if (frames !== undefined && frames.length > 0) return Effect.succeed(framesOf(frames))
+      // At the end of a run of this process there is nothing to look for in the store: by far the most frequent wait.
+      if (tails.last(row.key) === after) {
+        return Effect.flatMap(tails.next(row.key, after), () =>
+          tails.ticks === ticks ? again : Effect.map(look, (last) => last ?? idle)
+        )
+      }
       return Effect.flatMap(tails.listen(row.key, look), (found) => {
         if (found !== undefined) return Effect.succeed(found)
         return tails.ticks === ticks ? again : Effect.map(look, (last) => last ?? idle)

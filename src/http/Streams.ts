@@ -53,17 +53,32 @@ const formatOf = (accept: string | undefined): Format => {
 
 const encoder = new TextEncoder()
 
+interface Encoded {
+  readonly last: Frame
+  readonly format: Format
+  readonly bytes: Uint8Array
+}
+
+/** The bytes of a piece of a log by its first frame, so that viewers who stand at one place share them. */
+const shared = new WeakMap<Frame, Encoded>()
+
+const encode = (frames: ReadonlyArray<Frame>, format: Format): Uint8Array => {
+  const [first] = frames
+  const last = frames.at(-1)
+  const known = first === undefined ? undefined : shared.get(first)
+  if (known !== undefined && known.last === last && known.format === format) return known.bytes
+  let text = ""
+  for (const frame of frames) text += format.frame(frame)
+  const bytes = encoder.encode(text)
+  if (first !== undefined && last !== undefined) shared.set(first, { last, format, bytes })
+  return bytes
+}
+
 /** The bytes of a look at the log and where the reader stands then, or none at its end. */
 const written = (pull: Pull, cursor: number, format: Format): Option.Option<[Uint8Array, number]> => {
   if (pull._tag === "end") return Option.none()
   if (pull._tag === "idle") return Option.some([encoder.encode(format.heartbeat), cursor])
-  let text = ""
-  let last = cursor
-  for (const frame of pull.frames) {
-    text += format.frame(frame)
-    last = frame.seq
-  }
-  return Option.some([encoder.encode(text), last])
+  return Option.some([encode(pull.frames, format), pull.frames.at(-1)?.seq ?? cursor])
 }
 
 /** What comes behind the cursor, one piece of bytes a pull. A view that fails ends: its reader comes back by cursor. */

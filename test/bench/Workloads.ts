@@ -33,7 +33,7 @@ const within = <A>(ms: number, what: string, promise: Promise<A>): Promise<A> =>
   return Promise.race([promise, late]).finally(() => controller.abort())
 }
 
-const using = async <A>(child: Promise<Child>, use: (child: Child) => Promise<A>, ms = 300_000): Promise<A> => {
+const using = async <A>(child: Promise<Child>, use: (child: Child) => Promise<A>, ms = 120_000): Promise<A> => {
   const started = await child
   try {
     return await within(ms, "The workload", use(started))

@@ -35,6 +35,7 @@ const answer = async (subject: Subject, ask: Ask): Promise<unknown> => {
     case "start":
       return subject.start(ask.plan, ask.runs)
     case "history":
+      go()
       return subject.history?.(ask.events)
     case "go":
       return go()

@@ -5,11 +5,11 @@ import { join } from "node:path"
 import * as PlatformServer from "@effect/platform/HttpServer"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import Database from "better-sqlite3"
+import * as Channel from "effect/Channel"
 import * as Chunk from "effect/Chunk"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
-import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as Agent from "../../../src/agent/Agent.js"
@@ -37,23 +37,22 @@ const scripted: Model = {
       const plan = planOf(messages)
       const source = new Source(plan)
       const usage = { inputTokens: 1, outputTokens: plan.deltas, totalTokens: plan.deltas + 1 }
-      let done = false
-      return Stream.repeatEffectChunkOption(
-        Effect.async<Chunk.Chunk<ModelPart>, Option.Option<never>>((resume) => {
-          if (done) return resume(Effect.fail(Option.none()))
-          const stop = source.pull((texts) => {
-            done = texts === undefined
-            resume(
-              Effect.succeed(
-                texts === undefined
-                  ? Chunk.of<ModelPart>({ type: "finish", reason: "stop", usage })
-                  : Chunk.unsafeFromArray(texts.map((delta): ModelPart => ({ type: "text-delta", id: "0", delta })))
-              )
+      const finish: ModelPart = { type: "finish", reason: "stop", usage }
+      const pull = Effect.async<ReadonlyArray<string> | undefined>((resume) => {
+        const stop = source.pull((texts) => resume(Effect.succeed(texts)))
+        return Effect.sync(stop)
+      })
+      const parts: Channel.Channel<Chunk.Chunk<ModelPart>> = Channel.flatMap(Channel.fromEffect(pull), (texts) =>
+        texts === undefined
+          ? Channel.write(Chunk.of(finish))
+          : Channel.flatMap(
+              Channel.write(
+                Chunk.unsafeFromArray(texts.map((delta): ModelPart => ({ type: "text-delta", id: "0", delta })))
+              ),
+              () => parts
             )
-          })
-          return Effect.sync(stop)
-        })
       )
+      return Stream.fromChannel(parts)
     })
 }
 
