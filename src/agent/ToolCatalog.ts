@@ -114,6 +114,7 @@ export const check = (tool: Tool, input: unknown): Effect.Effect<unknown, string
 const parseObject = (text: string): Effect.Effect<unknown, string> =>
   Effect.suspend(() => {
     if (text.trim() === "") return Effect.succeed({})
+    if (Json.isTooDeep(text)) return Effect.fail(`The arguments may be nested ${Json.maxDepth} levels deep at most.`)
     try {
       const value: unknown = JSON.parse(text)
       if (typeof value === "object" && value !== null && !Array.isArray(value))

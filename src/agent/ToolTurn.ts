@@ -19,7 +19,7 @@ import type { Act, Settlement } from "./NextStep.js"
 import * as ToolCatalog from "./ToolCatalog.js"
 
 /**
- * What tools run with. `now` is the clock that approvals expire by; `guard` is asked just before an effect begins, and
+ * What tools run with. `now` is the clock that approvals expire by; `guard` is asked just before a tool begins, and
  * never returns when this process may no longer act for the run.
  *
  * @since 0.1.0
@@ -186,7 +186,7 @@ const runAct = (
       const event = yield* result({ ok: false, state: "invalid", result: { error: checked.left } })
       return yield* mailbox.offer(Emission.durable([event]))
     }
-    if (phase !== "preview") yield* setting.guard
+    yield* setting.guard
     const outcome = yield* ToolRunner.run({
       tool,
       phase,

@@ -3,7 +3,6 @@
  *
  * @since 0.1.0
  */
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Option from "effect/Option"
@@ -89,7 +88,7 @@ export const decide = (
       ...(request.reason !== undefined && { reason: Json.wellFormed(request.reason) }),
       ...(request.decision === "edit" && { input })
     }
-    const now = yield* Clock.currentTimeMillis
+    const now = yield* env.now
     let ranOut = false
     let seq = 0
     const decided = yield* supervisor.transact(row, (current) => {

@@ -6,6 +6,8 @@
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import type { AgentEvent } from "../domain/AgentEvent.js"
+import { encodeEvent } from "../domain/Envelope.js"
 import * as Fold from "../domain/RunState.js"
 import * as RunStatus from "../domain/RunStatus.js"
 import type { RunRow, RunStore, StoreError, TurnRow } from "../store/RunStore.js"
@@ -105,8 +107,47 @@ export const transact = (
       }
       if (attempt >= optimisticTries && decision.raiseEpoch === true) {
         // Its owner is faster than we are: fence it first, then the log stands still.
-        yield* store.append([{ key: run.key, raiseEpoch: true, events: [], set: { status: row.status, lease } }])
+        const now = Option.getOrElse(yield* store.row(run.key), () => row)
+        yield* store.append([
+          { key: run.key, expectedSeq: now.lastSeq, raiseEpoch: true, events: [], set: { status: now.status, lease } }
+        ])
       }
       if (attempt > 50) return { written: false, state, row }
     }
+  })
+
+/**
+ * Ends a run whose log can not be read, from its row alone: it can never go on, and its conversation must not wait for
+ * it. Answers whether it was written.
+ *
+ * @since 0.1.0
+ * @category writing
+ */
+export const condemn = (
+  store: RunStore["Type"],
+  run: { readonly key: number; readonly runId: string },
+  now: number
+): Effect.Effect<boolean, StoreError> =>
+  Effect.gen(function* () {
+    const row = Option.getOrUndefined(yield* store.row(run.key))
+    if (row === undefined || RunStatus.isFinal(row)) return false
+    const error = {
+      code: "store_corrupt",
+      message: "What is stored of this answer can not be read any more. Regenerate it, or send the message again."
+    }
+    const { runId, usage } = row
+    const events: ReadonlyArray<AgentEvent> = [
+      { type: "checkpoint", runId, seq: row.lastSeq + 1, checkpointKind: "run_failed" },
+      { type: "error", ...error, recoverable: false, usage }
+    ]
+    const [outcome] = yield* store.append([
+      {
+        key: row.key,
+        expectedSeq: row.lastSeq,
+        raiseEpoch: true,
+        events: events.map((event) => ({ type: event.type, json: encodeEvent(event), createdAt: now })),
+        set: { status: "failed", recoverable: false, error, lease: null, nextExpiry: null }
+      }
+    ])
+    return outcome?._tag === "Appended"
   })

@@ -26,15 +26,24 @@ const exchange = (
     const row = yield* store.find({ runId, userId })
     if (Option.isNone(row)) return Option.none()
     const input = yield* store.input(row.value.key)
-    const state = yield* RunLog.load(store, row.value)
-    const sides = yield* store.sides(row.value.key)
-    return Option.some({
-      runId,
-      userMessage: input.userMessage,
-      turns: Fold.turns(state),
-      answer: Fold.text(state),
-      sides: sidesOf(sides)
+    const told = Effect.gen(function* () {
+      const state = yield* RunLog.load(store, row.value)
+      const sides = yield* store.sides(row.value.key)
+      return { turns: Fold.turns(state), answer: Fold.text(state), sides: sidesOf(sides) }
     })
+    // Of a run whose log can not be read the conversation still has the text.
+    const { conversationId } = row.value
+    const textAlone = Effect.map(store.conversation({ conversationId, userId }), (found) => {
+      const messages = Option.match(found, { onNone: () => [], onSome: (one) => one.messages })
+      const answer = messages.find((message) => message.runId === runId && message.role === "assistant")?.content ?? ""
+      return { turns: undefined, answer, sides: sidesOf([]) }
+    })
+    const rest: Omit<History.Exchange, "runId" | "userMessage"> = yield* Effect.catchIf(
+      told,
+      (error) => error.reason === "corrupt",
+      () => textAlone
+    )
+    return Option.some({ runId, userMessage: input.userMessage, ...rest })
   })
 
 /**

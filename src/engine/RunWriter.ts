@@ -283,7 +283,7 @@ export class RunWriter {
   settle(outcome: AppendOutcome): void {
     const prepared = this.prepared
     this.prepared = undefined
-    if (prepared === undefined) return
+    if (prepared === undefined || this.closed !== undefined) return
     switch (outcome._tag) {
       case "Appended":
         this.state = prepared.state
@@ -315,6 +315,7 @@ export class RunWriter {
    * stands in the log just as it was prepared, and must not be written again.
    */
   absorb(state: Fold.RunState, frames: ReadonlyArray<Frame>): void {
+    if (this.closed !== undefined) return
     const unsure = this.unsure
     this.stale = false
     this.unsure = undefined

@@ -89,6 +89,15 @@ export const expire = (state: Fold.RunState, now: number): ReadonlyArray<AgentEv
 export const requeued = (state: Fold.RunState): ReadonlyArray<AgentEvent> =>
   state.status === "waiting_approval" ? [{ type: "run-status", status: "queued", reason: "approval" }] : []
 
+/** What is known of a run without its log. */
+const unreadable = (runId: string, row: Option.Option<RunRow>): Fold.RunState => ({
+  ...Fold.empty(runId),
+  ...Option.match(row, {
+    onNone: () => ({ status: "failed" as const }),
+    onSome: ({ lastSeq, recoverable, status }) => ({ seq: lastSeq, status, recoverable })
+  })
+})
+
 /**
  * A supervisor that takes runs from the queue and from dead processes for as long as its scope is open.
  *
@@ -148,8 +157,24 @@ export const make = (
         yield* FiberMap.run(fibers, row.key, life)
       })
 
+    /** A run whose log is damaged ends here; the others go on. */
+    const condemn = (run: { readonly key: number; readonly runId: string }): Effect.Effect<boolean, StoreError> =>
+      Effect.flatMap(env.now, (now) => RunLog.condemn(store, run, now)).pipe(
+        Effect.tap(() =>
+          Effect.sync(() => {
+            tails.wake(run.key)
+            poke()
+          })
+        )
+      )
+
     const owned = (row: RunRow, mode: Mode): Effect.Effect<void, StoreError> =>
-      Effect.zipRight(mode === "claimed" ? supersede(row) : Effect.void, launch(row, mode))
+      Effect.zipRight(mode === "claimed" ? supersede(row) : Effect.void, launch(row, mode)).pipe(
+        Effect.catchIf(
+          (error) => error.reason === "corrupt",
+          () => Effect.asVoid(condemn(row))
+        )
+      )
 
     const transact: Supervisor["transact"] = (run, decide, how) =>
       Effect.suspend(() => {
@@ -190,6 +215,14 @@ export const make = (
         },
         { take: true }
       ).pipe(
+        Effect.catchIf(
+          (error) => error.reason === "corrupt",
+          () =>
+            Effect.zipRight(
+              condemn(run),
+              Effect.map(store.row(run.key), (row): Decided => ({ written: true, state: unreadable(run.runId, row) }))
+            )
+        ),
         Effect.tap(() => stop(run.key)),
         Effect.tap(() => Effect.sync(poke))
       )
@@ -231,8 +264,29 @@ export const make = (
 
     const keep = Effect.zipRight(
       Effect.suspend(() => (runs.size === 0 ? Effect.void : store.renew(claim))),
-      watch()
+      Effect.zipRight(watch(), Effect.suspend(letGo))
     )
+
+    /** Runs that were ours and not executed here when we last looked, with their epochs. */
+    let strays = new Map<number, number>()
+
+    /**
+     * A claim whose answer was lost, or a run that could not be read when it was to begin, is ours and nobody executes
+     * it; renewing our leases would keep it so. What is still like that at the second look is given up.
+     */
+    function letGo(): Effect.Effect<void, StoreError> {
+      if (runs.size === 0) return Effect.void
+      return Effect.flatMap(store.owned(process.owner), (mine) => {
+        const before = strays
+        const lost = mine.filter((one) => runs.get(one.key)?.row.epoch !== one.epoch)
+        strays = new Map(lost.map((one) => [one.key, one.epoch]))
+        return Effect.forEach(
+          lost.filter((one) => before.get(one.key) === one.epoch),
+          (one) => store.release(one),
+          { discard: true }
+        )
+      })
+    }
 
     /** Notices runs that were taken away, and logs that others wrote to. */
     function watch(): Effect.Effect<void, StoreError> {

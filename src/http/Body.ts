@@ -11,6 +11,7 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import type { ParseError } from "effect/ParseResult"
 import * as Schema from "effect/Schema"
+import * as Json from "../tool/Json.js"
 import * as Issues from "./Issues.js"
 import { BadRequest, PayloadTooLarge, UnsupportedMediaType } from "./RunsApi.js"
 import { Serving } from "./Serving.js"
@@ -63,33 +64,6 @@ const isJson = (contentType: string): boolean => {
   )
 }
 
-const loneSurrogate = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g
-
-/**
- * Replaces halves of surrogate pairs, which no encoding can hold, by U+FFFD.
- *
- * @since 0.1.0
- * @category text
- */
-export const wellFormed = (text: string): string => text.replace(loneSurrogate, "\ufffd")
-
-/** As deep as a log can hold. What reads a value level by level, be it only to say what is wrong, needs an end. */
-const maxDepth = 128
-
-const isTooDeep = (text: string): boolean => {
-  let depth = 0
-  let quoted = false
-  for (let i = 0; i < text.length; i++) {
-    const char = text[i]
-    if (char === '"') quoted = !quoted
-    else if (quoted) i += char === "\\" ? 1 : 0
-    else if (char === "[" || char === "{") depth++
-    else if (char === "]" || char === "}") depth--
-    if (depth > maxDepth) return true
-  }
-  return false
-}
-
 const parseJson = (bytes: Uint8Array): Either.Either<unknown, BadRequest> => {
   const text = Either.try({
     try: () => new TextDecoder("utf-8", { fatal: true }).decode(bytes),
@@ -97,15 +71,15 @@ const parseJson = (bytes: Uint8Array): Either.Either<unknown, BadRequest> => {
   })
   const shallow = Either.filterOrLeft(
     text,
-    (text) => !isTooDeep(text),
-    () => new BadRequest({ message: `The body may be nested ${maxDepth} levels deep at most.` })
+    (text) => !Json.isTooDeep(text),
+    () => new BadRequest({ message: `The body may be nested ${Json.maxDepth} levels deep at most.` })
   )
   return Either.flatMap(shallow, (text) =>
     Either.try({
       // Halves of pairs can only come from escapes, so most bodies are spared the walk.
       try: () =>
         /\\u[dD][89a-fA-F]/.test(text)
-          ? JSON.parse(text, (_, value: unknown) => (typeof value === "string" ? wellFormed(value) : value))
+          ? JSON.parse(text, (_, value: unknown) => (typeof value === "string" ? Json.wellFormed(value) : value))
           : JSON.parse(text),
       catch: () => new BadRequest({ message: "The body must be JSON." })
     })

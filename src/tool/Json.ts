@@ -13,7 +13,34 @@ import { createHash } from "node:crypto"
  */
 export type Json = null | boolean | number | string | ReadonlyArray<Json> | { readonly [key: string]: Json }
 
-const maxDepth = 128
+/**
+ * As deep as a log can hold: levels of arrays and objects.
+ *
+ * @since 0.1.0
+ * @category constants
+ */
+export const maxDepth = 128
+
+/**
+ * Whether JSON text is nested deeper than `maxDepth`. What reads a value level by level, be it only to say what is
+ * wrong with it, needs an end.
+ *
+ * @since 0.1.0
+ * @category predicates
+ */
+export const isTooDeep = (text: string): boolean => {
+  let depth = 0
+  let quoted = false
+  for (let i = 0; i < text.length; i++) {
+    const char = text[i]
+    if (char === '"') quoted = !quoted
+    else if (quoted) i += char === "\\" ? 1 : 0
+    else if (char === "[" || char === "{") depth++
+    else if (char === "]" || char === "}") depth--
+    if (depth > maxDepth) return true
+  }
+  return false
+}
 
 /**
  * Text with every unpaired surrogate replaced by U+FFFD, so that it survives UTF-8.

@@ -2,7 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { RunEngine } from "../../src/engine/RunEngine.js"
 import * as Script from "../../src/testing/ScriptedModel.js"
-import { type Tool, ToolFailure } from "../../src/tool/Tool.js"
+import type { Tool } from "../../src/tool/Tool.js"
 import { alone, log, types, until } from "./support.js"
 
 const lookup = (effects: Array<string>): Tool => ({
@@ -63,7 +63,6 @@ describe("a run", () => {
       const engine = yield* RunEngine
       const run = yield* engine.start({ message: "hi" })
       const events = yield* log(run.runId)
-      console.log(types(events).join(" "))
       expect(effects).toEqual(['lookup {"q":1}'])
       expect(model.requests[1]?.messages).toEqual([
         { role: "user", content: "hi" },
@@ -96,7 +95,6 @@ describe("a run", () => {
       const again = yield* engine.decide(run.runId, request?.approvalId ?? "", { decision: "approve" })
       expect(again).toEqual(answer)
       const events = yield* log(run.runId)
-      console.log(types(events).join(" "))
       expect(effects).toEqual(["preview", 'commit {"text":"a"}'])
     }).pipe(Effect.provide(alone({ model, tools: [save(effects)] })))
   })
@@ -133,7 +131,6 @@ describe("a run", () => {
       yield* until(run.runId, (snapshot) => snapshot.status === "completed")
       expect((yield* engine.snapshot(run.runId)).text).toBe("The tide turns at noon.")
       const events = yield* log(run.runId)
-      console.log(types(events).join(" "))
       expect(model.requests.length).toBe(2)
     }).pipe(Effect.provide(alone({ model })))
   })
@@ -208,5 +205,3 @@ describe("a run", () => {
     }).pipe(Effect.provide(alone({ model })))
   })
 })
-
-export { ToolFailure }

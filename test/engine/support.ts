@@ -54,7 +54,7 @@ export const types = (events: ReadonlyArray<AgentEvent>) => events.map((event) =
 export const until = (runId: string, wanted: (snapshot: Snapshot) => boolean) =>
   Effect.flatMap(RunEngine, (engine) =>
     engine.snapshot(runId).pipe(
-      Effect.filterOrFail(wanted, (snapshot) => new Error(`not there yet: ${JSON.stringify(snapshot)}`)),
+      Effect.filterOrFail(wanted, (snapshot) => ({ _tag: "NotYet" as const, snapshot })),
       Effect.retry(Schedule.spaced("10 millis").pipe(Schedule.upTo("5 seconds")))
     )
   )
