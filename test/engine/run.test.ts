@@ -62,7 +62,13 @@ describe("a run", () => {
     return Effect.gen(function* () {
       const engine = yield* RunEngine
       const run = yield* engine.start({ message: "hi" })
-      const events = yield* log(run.runId)
+      expect(types(yield* log(run.runId)).filter((type) => type.startsWith("tool-"))).toEqual([
+        "tool-call-start",
+        "tool-call-delta",
+        "tool-call-ready",
+        "tool-start",
+        "tool-call-result"
+      ])
       expect(effects).toEqual(['lookup {"q":1}'])
       expect(model.requests[1]?.messages).toEqual([
         { role: "user", content: "hi" },
@@ -94,7 +100,9 @@ describe("a run", () => {
       expect(answer.decision).toBe("approved")
       const again = yield* engine.decide(run.runId, request?.approvalId ?? "", { decision: "approve" })
       expect(again).toEqual(answer)
-      const events = yield* log(run.runId)
+      expect(
+        types(yield* log(run.runId)).filter((type) => /^(approval|tool-start|tool-call-result)/.test(type))
+      ).toEqual(["tool-start", "approval-request", "approval-decision", "tool-start", "tool-call-result"])
       expect(effects).toEqual(["preview", 'commit {"text":"a"}'])
     }).pipe(Effect.provide(alone({ model, tools: [save(effects)] })))
   })
@@ -130,7 +138,11 @@ describe("a run", () => {
       expect(all.filter((one) => one._tag === "resumed").length).toBe(1)
       yield* until(run.runId, (snapshot) => snapshot.status === "completed")
       expect((yield* engine.snapshot(run.runId)).text).toBe("The tide turns at noon.")
-      const events = yield* log(run.runId)
+      expect(types(yield* log(run.runId)).filter((type) => /^(error|run-resumed|finish)$/.test(type))).toEqual([
+        "error",
+        "run-resumed",
+        "finish"
+      ])
       expect(model.requests.length).toBe(2)
     }).pipe(Effect.provide(alone({ model })))
   })
