@@ -340,7 +340,10 @@ const guard = (env: Environment, { row, writer }: ActiveRun): Effect.Effect<void
     const ttlMs = env.agent.resume.leaseTtlMs
     const margin = Math.min(leaseMarginMs, ttlMs / 4)
     while (true) {
+      // What waits to be written comes first: it may be a cancel.
+      yield* Effect.catchAll(writer.settled, () => Effect.never)
       const found = yield* Effect.option(env.store.row(row.key))
+      if (writer.isClosed) return yield* Effect.never
       const current = Option.getOrUndefined(Option.flatten(found))
       if (current !== undefined && current.epoch !== row.epoch) {
         writer.close("Another process has taken over this run.")

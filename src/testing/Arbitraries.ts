@@ -98,6 +98,8 @@ const badCall: FastCheck.Arbitrary<Plan.Move> = weighted<Plan.Move>(
 )
 const end = from<Plan.Move>(
   { end: "recoverable" },
+  { end: "recoverable" },
+  { end: "recoverable" },
   { end: "retryable" },
   { end: "truncate" },
   { end: "final" },
@@ -105,7 +107,7 @@ const end = from<Plan.Move>(
   { end: "throw" }
 )
 
-const talk = weighted([4, text], [1, reasoning], [1, sleep])
+const talk = weighted([4, text], [1, reasoning], [2, sleep])
 const moves = weighted<ReadonlyArray<Plan.Move>>(
   [3, some(talk, 1, 4)],
   [7, FastCheck.tuple(few(talk, 2), some(call, 1, 3)).map(([words, calls]) => [...words, ...calls])],
@@ -124,7 +126,7 @@ const broken: FastCheck.Arbitrary<ReadonlyArray<Plan.Move>> = FastCheck.tuple(mo
  * @category arbitraries
  */
 export const turn: FastCheck.Arbitrary<Plan.Turn> = FastCheck.record({
-  tries: FastCheck.tuple(weighted([4, constant([])], [1, some(broken, 1, 3)]), weighted([12, moves], [1, broken])).map(
+  tries: FastCheck.tuple(weighted([3, constant([])], [1, some(broken, 1, 3)]), weighted([12, moves], [1, broken])).map(
     ([failures, last]): Plan.Turn["tries"] => [...failures, last]
   ),
   reason: optional(from("length" as const, "content_filter" as const), 20)
@@ -144,7 +146,7 @@ export const script: FastCheck.Arbitrary<ReadonlyArray<Plan.Turn>> = FastCheck.a
 
 const soon = weighted([3, FastCheck.integer({ min: 1, max: 12 })], [1, FastCheck.integer({ min: 13, max: 60 })])
 const crash = from("crash-before" as const, "crash-after" as const)
-const trouble = from("fail" as const, "lose" as const, "delay" as const, "hang" as const)
+const trouble = from("fail" as const, "lose" as const, "delay" as const, "late" as const, "hang" as const)
 
 /**
  * One fault of a store.

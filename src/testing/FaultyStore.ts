@@ -29,13 +29,14 @@ export type Operation =
 
 /**
  * - `fail`: nothing is done, the answer is an error. `lose`: it is done, and the answer is an error
- * - `delay`: it is done `ms` late. `hang`: nothing is done, and the error comes `ms` late
+ * - `delay`: it is done `ms` late. `late`: it is done, and the answer comes `ms` late. `hang`: nothing is done, and the
+ *   error comes `ms` late
  * - `crash-before`, `crash-after`: the process ends before, or after, it is done
  *
  * @since 0.1.0
  * @category models
  */
-export type FaultKind = "fail" | "lose" | "delay" | "hang" | "crash-before" | "crash-after"
+export type FaultKind = "fail" | "lose" | "delay" | "late" | "hang" | "crash-before" | "crash-after"
 
 /**
  * What happens at the `nth` (1, 2, …) operation of its kind. `times`: and at how many after it (default: at that one
@@ -144,6 +145,8 @@ export const make = (store: RunStore["Type"], control: Control): RunStore["Type"
           return Effect.zipRight(effect, unavailable)
         case "delay":
           return Effect.zipRight(late, alive)
+        case "late":
+          return Effect.zipLeft(effect, late)
         case "hang":
           return Effect.zipRight(late, unavailable)
         case "crash-before":

@@ -2,7 +2,8 @@
  * Tools of every kind that write down what they are asked to do and what they do. How they behave stands in their
  * input, so that a script says it, and it shrinks with the script.
  *
- * The world they change is one for all processes: a keyed tool looks at its key before it looks at anything else.
+ * The world they change is one for all processes: a keyed tool looks at its key before it looks at anything else. A
+ * write without a key that is done again finds its target changed, by itself.
  *
  * @since 0.1.0
  */
@@ -160,7 +161,9 @@ const tool = (ledger: Ledger, host: Host, fact: Facts): Tool => {
     Effect.gen(function* () {
       const result = { did: isInput(input) ? input.n : null, key: context.idempotencyKey }
       const before = ledger.applied.get(place(context))
-      if (keyed && before !== undefined) return before
+      if (before !== undefined && keyed) return before
+      // A tool that does not know the key only sees that the target is not what it was: it changed it itself.
+      if (before !== undefined && fact.kind === "write") return yield* new ToolConflict({ message: "It has changed." })
       yield* note("effect", input, context)
       ledger.applied.set(place(context), result)
       return result
@@ -229,7 +232,7 @@ const tool = (ledger: Ledger, host: Host, fact: Facts): Tool => {
       within:
         planned === "within-conflict" && ledger.count(context, false) === 0
           ? Effect.fail(new ToolConflict({ message: "It has changed." }))
-          : Effect.asVoid(act(input, context))
+          : act(input, context)
     }))
   }
 

@@ -244,18 +244,28 @@ const carryOut = (stack: Stack, journal: Journal, command: Plan.Command): Effect
 /** How long the quiet time may last: longer than every limit of a run, several times over. */
 const quietRounds = 120
 const roundMs = 1_000
+/** How often a run that failed recoverably is resumed in that time. */
+const maxResumes = 2
 
 /** No more faults: whoever is down comes up, whoever is asked answers, until every run has ended. */
 const comeToRest = (stack: Stack, journal: Journal, time: VirtualTime, how: Plan.Plan["afterwards"]) =>
   Effect.gen(function* () {
     for (const process of stack.processes) process.control.enabled = false
     const [first] = stack.processes
+    const resumed = new Map<string, number>()
     for (let round = 0; round < quietRounds && first !== undefined; round++) {
       yield* Effect.forEach(stack.processes, (process) => Effect.forkDaemon(process.start), { discard: true })
       yield* time.advance(roundMs)
       yield* count(stack, journal)
       const rows = yield* rowsOf(stack.archive)
-      if (rows.every((row) => RunStatus.isEnded(row.status))) return
+      if (rows.every((row) => RunStatus.isEnded(row.status))) {
+        const failed = rows.filter((row) => row.recoverable === true && (resumed.get(row.runId) ?? 0) < maxResumes)
+        if (failed.length === 0) return
+        for (const { runId } of failed) {
+          resumed.set(runId, (resumed.get(runId) ?? 0) + 1)
+          yield* Effect.forkDaemon(ask(journal, first, { name: "resume", runId }, (engine) => engine.resume(runId)))
+        }
+      }
       const pending = yield* pendingOf(stack.archive)
       // Who always edits, or always says again, is never done.
       const answer = how === "other" && round > 3 ? "yes" : how
@@ -342,7 +352,7 @@ export const run = (plan: Plan.Plan): Effect.Effect<Outcome> =>
       policy: policies[plan.policy],
       neighbours: plan.neighbours,
       model: { continuesDraft: plan.drafts },
-      limits: { ...limits, toolTimeoutMs: 1_000, runTimeoutMs: 20_000, heartbeatMs: 3_000, shutdownGraceMs: 1_000 },
+      limits: { ...limits, toolTimeoutMs: 1_000, runTimeoutMs: 12_000, heartbeatMs: 3_000, shutdownGraceMs: 1_000 },
       resume: { leaseTtlMs, checkpointEvery, maxAttempts }
     })
     return program(plan, time, journal).pipe(

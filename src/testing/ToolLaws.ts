@@ -12,9 +12,18 @@ import type { Law, LedgerEntry, Observed, ObservedRun } from "./Observed.js"
 const isReading = (entry: Pick<LedgerEntry, "kind" | "phase">): boolean =>
   entry.phase === "preview" || entry.kind === "readonly"
 
-const stateAt = (observed: Observed, entry: LedgerEntry): RunState.RunState => {
+/**
+ * How the run stood when the entry was made. Of what was stored in the very same millisecond nobody can say which came
+ * first, so each of these states will do.
+ */
+const statesAt = (observed: Observed, entry: LedgerEntry): ReadonlyArray<RunState.RunState> => {
   const log = observed.runs.find((run) => run.runId === entry.runId)?.log ?? []
-  return RunState.reduceAll(RunState.empty(entry.runId), log.slice(0, entry.seq))
+  const states: Array<RunState.RunState> = []
+  for (let seq = entry.seq; seq >= 0; seq--) {
+    states.push(RunState.reduceAll(RunState.empty(entry.runId), log.slice(0, seq)))
+    if ((log[seq - 1]?.createdAt ?? 0) < entry.at) break
+  }
+  return states
 }
 
 const named = (entry: LedgerEntry): string =>
@@ -28,8 +37,8 @@ const forEntries = (
   name,
   check: (observed) =>
     observed.ledger.filter(wanted).flatMap((entry) => {
-      const violation = check(entry, stateAt(observed, entry), observed)
-      return violation === undefined ? [] : [`${named(entry)}: ${violation}`]
+      const violations = statesAt(observed, entry).map((state) => check(entry, state, observed))
+      return violations.includes(undefined) ? [] : [`${named(entry)}: ${String(violations[0])}`]
     })
 })
 
@@ -100,9 +109,23 @@ const nothingAfterAnEnd = forEntries("nothing begins when the run does not execu
   RunStatus.isExecuting(state.status) ? undefined : `the run is ${state.status}`
 )
 
-const underLease = forEntries("an effect begins only under the run's lease", acts, (entry) =>
-  entry.held ? undefined : "its process does not hold the run"
-)
+const underLease: Law = {
+  name: "an effect begins only under the run's lease",
+  check: (observed) =>
+    observed.ledger.flatMap((entry) => {
+      if (!acts(entry) || entry.held) return []
+      const states = statesAt(observed, entry)
+      const [after] = states
+      const before = states.at(-1)
+      // It was lost in the very same millisecond.
+      const justNow =
+        after !== undefined &&
+        before !== undefined &&
+        RunStatus.isExecuting(before.status) &&
+        (RunStatus.isEnded(after.status) || after.attempt > before.attempt)
+      return justNow ? [] : [`${named(entry)}: its process does not hold the run`]
+    })
+}
 
 const approved = forEntries(
   "what needs an approval begins only after one for exactly this input, under its key",
