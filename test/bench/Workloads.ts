@@ -193,16 +193,16 @@ const idle = (name: string, short: boolean): Promise<Metrics> =>
     const count = short ? 300 : 1000
     const [view] = await child.start({ deltas: 1, perSecond: 1, burst: 1 }, 1)
     if (view === undefined) throw new Error("no run")
-    const open = async () => {
-      const viewers = Array.from({ length: count }, () => Viewer.open(child.port, view, 1))
+    const open = async (viewersOpened: number) => {
+      const viewers = Array.from({ length: viewersOpened }, () => Viewer.open(child.port, view, 1))
       await attachAll(viewers)
       return viewers
     }
-    // What a first crowd warms up is no price of a viewer.
-    for (const viewer of await open()) viewer.close()
+    // What the first few load and compile is no price of a viewer; a larger crowd would leave pages behind for the next.
+    for (const viewer of await open(20)) viewer.close()
     await sleep(500)
     const before = await child.memory()
-    const viewers = await open()
+    const viewers = await open(count)
     await sleep(500)
     const after = await child.memory()
     for (const viewer of viewers) viewer.close()
