@@ -116,7 +116,7 @@ export const effects = (log: ReadonlyArray<Envelope>, entries: ReadonlyArray<Ent
     const intents = starts.get(`${entry.toolCallId} ${entry.phase} ${entry.key}`) ?? []
     if (!intents.some(({ at }) => at <= entry.at)) faults.push(`${name} ran without a tool-start before it`)
     const settled = settledAt.get(entry.toolCallId)
-    if (settled !== undefined && entry.at > settled)
+    if (settled !== undefined && entry.at > settled + slack)
       faults.push(`${name} ran ${entry.at - settled} ms after its result`)
     if (endAt !== undefined && entry.at > endAt + slack) faults.push(`${name} ran after the end of the run`)
     if (entry.phase === "commit") {
