@@ -48,3 +48,66 @@ export const setText = (element: Element, text: string) => {
  */
 export const show = (value: unknown): string =>
   typeof value === "string" ? value : (JSON.stringify(value, undefined, 2) ?? "")
+
+/**
+ * A text field of a JSON object.
+ *
+ * @since 0.1.0
+ * @category text
+ */
+export const field = (json: unknown, name: string): string | undefined => {
+  if (typeof json !== "object" || json === null) return undefined
+  const value: unknown = Object.entries(json).find(([key]) => key === name)?.[1]
+  return typeof value === "string" ? value : undefined
+}
+
+/**
+ * A button that does something.
+ *
+ * @since 0.1.0
+ * @category elements
+ */
+export const button = (label: string, className: string, click: () => void): HTMLButtonElement => {
+  const element = document.createElement("button")
+  element.type = "button"
+  element.className = className
+  element.textContent = label
+  element.addEventListener("click", click)
+  return element
+}
+
+/**
+ * The child of this key, made when it is not there yet.
+ *
+ * @since 0.1.0
+ * @category keys
+ */
+export const keyed = (parent: Element, key: string, create: () => HTMLElement): HTMLElement => {
+  for (const child of parent.children) {
+    if (child instanceof HTMLElement && child.dataset.key === key) return child
+  }
+  const element = create()
+  element.dataset.key = key
+  parent.append(element)
+  return element
+}
+
+/**
+ * Removes the children that are not among the keys, and puts the rest in their order.
+ *
+ * @since 0.1.0
+ * @category keys
+ */
+export const arrange = (parent: Element, keys: ReadonlyArray<string>) => {
+  const wanted = new Set(keys)
+  for (const child of [...parent.children]) {
+    if (child instanceof HTMLElement && !wanted.has(child.dataset.key ?? "")) child.remove()
+  }
+  keys.forEach((key, index) => {
+    const present = parent.children[index]
+    if (present instanceof HTMLElement && present.dataset.key !== key) {
+      const element = [...parent.children].find((_) => _ instanceof HTMLElement && _.dataset.key === key)
+      if (element !== undefined) parent.insertBefore(element, present)
+    }
+  })
+}

@@ -1,37 +1,27 @@
 /**
- * Draws a snapshot. Elements are kept by key and only their texts change, so that what is being read stays put.
+ * Draws a turn: the question and the run that answers it, live or long ended alike. Elements are kept by key and only
+ * their texts change, so that what is being read stays put.
  *
  * @since 0.1.0
  */
 import * as Status from "../domain/RunStatus.js"
 import type { Snapshot, SnapshotToolCall } from "../domain/Snapshot.js"
-import { byId, make, setText, show } from "./Dom.js"
+import * as Approval from "./Approval.js"
+import { arrange, keyed, make, setText, show } from "./Dom.js"
 
-type Decide = (approvalId: string, decision: string, previewHash: string) => void
-
-const keyed = (parent: HTMLElement, key: string, create: () => HTMLElement): HTMLElement => {
-  for (const child of parent.children) {
-    if (child instanceof HTMLElement && child.dataset.key === key) return child
-  }
-  const element = create()
-  element.dataset.key = key
-  parent.append(element)
-  return element
-}
-
-/** Removes what is not among the keys, and puts the rest in their order. */
-const arrange = (parent: HTMLElement, keys: ReadonlyArray<string>) => {
-  const wanted = new Map(keys.map((key, index) => [key, index]))
-  for (const child of [...parent.children]) {
-    if (child instanceof HTMLElement && !wanted.has(child.dataset.key ?? "")) child.remove()
-  }
-  keys.forEach((key, index) => {
-    const present = parent.children[index]
-    if (present instanceof HTMLElement && present.dataset.key !== key) {
-      const element = [...parent.children].find((_) => _ instanceof HTMLElement && _.dataset.key === key)
-      if (element !== undefined) parent.insertBefore(element, present)
-    }
-  })
+/**
+ * A question and its run. Without a snapshot the answer is known as text alone.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Turn {
+  runId: string
+  readonly question: string
+  answer: string
+  /** The run was removed. */
+  gone?: boolean
+  snapshot?: Snapshot | undefined
 }
 
 const states: { readonly [state: string]: string } = {
@@ -48,100 +38,129 @@ const states: { readonly [state: string]: string } = {
   expired: "expired"
 }
 
+/** What a failed call says of itself. */
+const failure = ({ ok, result }: SnapshotToolCall): string => {
+  if (ok !== false || typeof result !== "object" || result === null || !("error" in result)) return ""
+  return typeof result.error === "string" ? result.error : ""
+}
+
 const drawTool = (element: HTMLElement, call: SnapshotToolCall) => {
-  const [summary, input, progress, result] = element.children
-  if (summary === undefined || input === undefined || progress === undefined || result === undefined) return
-  setText(summary, `${call.title ?? call.toolName} — ${states[call.state] ?? call.state}`)
+  const [summary, error, input, progress, result] = element.children
+  if (!summary || !error || !input || !progress || !result) return
+  const failed = call.ok === false && call.state === "done"
+  const state = failed ? "failed" : (states[call.state] ?? call.state)
+  element.classList.toggle("failed", call.ok === false && call.state !== "rejected")
+  // "Searching…" is for as long as it does.
+  const name = call.ok === undefined ? (call.title ?? call.toolName) : call.toolName
+  setText(summary, `${name} — ${state}${failed && failure(call) ? `: ${failure(call)}` : ""}`)
+  setText(error, failed ? "" : failure(call))
   setText(input, call.input === undefined ? (call.argumentsText ?? "") : show(call.input))
   setText(progress, call.progress ?? "")
   setText(result, call.result === undefined ? "" : show(call.result))
-  for (const part of [input, progress, result]) part.toggleAttribute("hidden", part.textContent === "")
+  for (const part of [error, input, progress, result]) part.toggleAttribute("hidden", part.textContent === "")
 }
 
 const newTool = () =>
-  make("details", "tool", "", make("summary", "", ""), make("pre", "", ""), make("pre", "", ""), make("pre", "", ""))
-
-const choices = {
-  decide: [
-    ["Approve", "approve"],
-    ["Reject", "reject"]
-  ],
-  in_doubt: [
-    ["Try again", "retry"],
-    ["It was applied", "applied"],
-    ["Give it up", "abandon"]
-  ]
-} as const
-
-const newApproval = (request: Snapshot["pendingApprovals"][number], decide: Decide): HTMLElement => {
-  const doubt = request.reason === "in_doubt"
-  const buttons = (doubt ? choices.in_doubt : choices.decide).map(([label, decision], index) => {
-    const button = make("button", index === 0 ? "" : "quiet", label)
-    button.addEventListener("click", () => decide(request.approvalId, decision, request.previewHash))
-    return button
-  })
-  const question = doubt
-    ? `It is not known whether ${request.toolName} took effect.`
-    : `${request.toolName} asks for your approval.`
-  const again = request.cause === "conflict" ? " Its target changed since you were asked." : ""
-  return make(
-    "section",
-    "approval",
+  make(
+    "details",
+    "tool",
     "",
-    make("strong", "", question + again),
-    make("pre", "", show(request.preview ?? request.input)),
-    make("div", "row", "", ...buttons)
+    make("summary", "", ""),
+    make("p", "bad", ""),
+    ...["", "", ""].map(() => make("pre", "", ""))
   )
+
+/** Open while it is being written, and closed in what ended before it was looked at. */
+const newReasoning = (open: boolean) => {
+  const details = make("details", "reasoning", "", make("summary", "", "Thinking"), make("div", "", ""))
+  details.toggleAttribute("open", open)
+  return details
 }
 
 const ending = (run: Snapshot): string => {
   if (run.error !== undefined) return `Failed: ${run.error.message}`
-  if (run.cancelled !== undefined) return run.cancelled.by === "limit" ? "Stopped by a limit." : "Stopped."
+  if (run.cancelled?.by === "limit") return "Stopped by a limit."
+  if (run.cancelled?.by === "superseded") return "Given up for a newer answer."
+  if (run.cancelled !== undefined) return "Stopped."
   if (run.finishReason !== undefined && run.finishReason !== "stop") return `Ended early: ${run.finishReason}.`
   return ""
 }
 
-/**
- * Draws the run. `decide` is called with a person's answer to an approval request.
- *
- * @since 0.1.0
- * @category drawing
- */
-export const draw = (run: Snapshot, decide: Decide) => {
-  const parts = byId("parts", HTMLElement)
+const newTurn = (question: string) => {
+  const approvals = make("div", "approvals", "")
+  approvals.ariaLive = "assertive"
+  return make(
+    "section",
+    "turn",
+    "",
+    make("article", "message user", question),
+    make("div", "parts", ""),
+    approvals,
+    make("p", "note", "")
+  )
+}
+
+const drawParts = (parts: Element, run: Snapshot) => {
   const calls = new Map(run.toolCalls.map((call) => [call.toolCallId, call]))
   const keys = run.parts.map((part) =>
     part.type === "tool-call" ? `call ${part.toolCallId}` : `${part.type} ${part.id}`
   )
   run.parts.forEach((part, index) => {
     const key = keys[index] ?? ""
-    if (part.type !== "tool-call") {
-      const className = part.type === "text" ? "message" : "reasoning"
+    if (part.type === "tool-call") {
+      const call = calls.get(part.toolCallId)
+      if (call !== undefined) drawTool(keyed(parts, key, newTool), call)
+    } else if (part.type === "text") {
       setText(
-        keyed(parts, key, () => make("div", className, "")),
+        keyed(parts, key, () => make("div", "message", "")),
         part.text
       )
-      return
+    } else {
+      const body = keyed(parts, key, () => newReasoning(!Status.isEnded(run.status))).lastElementChild
+      if (body) setText(body, part.text)
     }
-    const call = calls.get(part.toolCallId)
-    if (call !== undefined) drawTool(keyed(parts, key, newTool), call)
   })
   arrange(parts, keys)
+}
 
-  const approvals = byId("approvals", HTMLElement)
-  const pending = Status.isEnded(run.status) ? [] : run.pendingApprovals
-  for (const request of pending) keyed(approvals, request.approvalId, () => newApproval(request, decide))
-  arrange(
-    approvals,
-    pending.map(({ approvalId }) => approvalId)
-  )
-
-  const status = byId("status", HTMLElement)
-  status.dataset.status = run.status
-  setText(status, run.status.replace("_", " "))
-  const end = byId("end", HTMLElement)
-  setText(end, ending(run))
-  end.hidden = end.textContent === ""
-  byId("continue", HTMLElement).hidden = !(run.status === "failed" && run.recoverable === true)
-  byId("stop", HTMLElement).hidden = Status.isEnded(run.status)
+/**
+ * Draws a turn at its place in the list. `waits`: an answer before it is not complete. Gives the approval requests that
+ * were not there before.
+ *
+ * @since 0.1.0
+ * @category drawing
+ */
+export const draw = (
+  list: Element,
+  turn: Turn,
+  waits: boolean,
+  decide: Approval.Decide
+): ReadonlyArray<HTMLElement> => {
+  const element = keyed(list, turn.runId, () => newTurn(turn.question))
+  const [, parts, approvals, note] = element.children
+  const run = turn.snapshot
+  if (!parts || !approvals || !note) return []
+  const fresh: Array<HTMLElement> = []
+  if (run === undefined) {
+    const text = keyed(parts, "plain", () => make("div", "message", ""))
+    setText(text, turn.answer)
+  } else {
+    drawParts(parts, run)
+    const pending = Status.isEnded(run.status) ? [] : run.pendingApprovals
+    for (const request of pending) {
+      keyed(approvals, request.approvalId, () => {
+        const made = Approval.make(request, (answer) => decide(run.runId, request.approvalId, answer))
+        fresh.push(made)
+        return made
+      })
+    }
+    arrange(
+      approvals,
+      pending.map(({ approvalId }) => approvalId)
+    )
+  }
+  setText(note, waits ? "Waiting for the answer before." : run === undefined ? "" : ending(run))
+  note.classList.toggle("bad", run?.status === "failed")
+  note.toggleAttribute("hidden", note.textContent === "")
+  return fresh
 }

@@ -1,150 +1,312 @@
 /**
- * The page: asks, shows the run as it comes, stops it, answers its questions, and finds it again after a reload. The
- * log is folded by the same function that the server uses.
+ * The page: asks, shows the conversation as it comes, stops it, answers its questions, and finds it again after a reload
+ * or in another tab. The address names the conversation; the client watches one run of it, the first that has not ended.
  *
  * @since 0.1.0
  */
-import type { Envelope } from "../domain/Envelope.js"
-import * as RunState from "../domain/RunState.js"
+import type { Accepted, Message, StartBody } from "../client/Api.js"
+import { makeClient } from "../client/Client.js"
+import { RunletError } from "../client/RunletError.js"
 import * as Status from "../domain/RunStatus.js"
 import * as Snapshot from "../domain/Snapshot.js"
-import { byId, make, setText } from "./Dom.js"
-import { call, field, Refused } from "./Server.js"
-import { draw } from "./View.js"
+import { arrange, byId, keyed, make, setText } from "./Dom.js"
+import { draw, type Turn } from "./View.js"
 
-const runKey = "runlet.run"
-const conversationKey = "runlet.conversation"
+const client = makeClient()
+const { api } = client
 
 const message = byId("message", HTMLTextAreaElement)
 const problem = byId("problem", HTMLElement)
-const signIn = byId("sign-in", HTMLFormElement)
+const list = byId("turns", HTMLElement)
+const status = byId("status", HTMLElement)
+const send = byId("send", HTMLButtonElement)
 
-let state: RunState.RunState | undefined
-let source: EventSource | undefined
+let conversationId: string | undefined
+let turns: ReadonlyArray<Turn> = []
+/** Counts how often another conversation was put on display, so that what comes late does not take its place. */
+let visit = 0
+/** Whether the end of the page is kept in view. Only the reader's own scrolling and asking change it. */
+let follow = true
+let lastY = 0
 let drawing = false
+let endSeen = ""
+let loads = 0
+/** A message whose fate is unknown: the same one must go under the same key. */
+let unsure: { readonly json: string; readonly key: string } | undefined
+
+const tell = (text: string) => {
+  setText(problem, text)
+  problem.hidden = text === ""
+}
 
 const report = (error: unknown) => {
-  const unknown = error instanceof Refused && error.status === 401
-  signIn.hidden = !unknown
-  setText(problem, unknown ? "" : error instanceof Error ? error.message : "Something went wrong.")
-  problem.hidden = problem.textContent === ""
+  const unknown = error instanceof RunletError && error._tag === "Unauthorized"
+  byId("sign-in", HTMLFormElement).hidden = !unknown
+  tell(unknown ? "" : error instanceof Error ? error.message : "Something went wrong.")
 }
 
 /** Does it, and shows what the server refused. */
-const attempt = (work: () => Promise<void>) => {
-  report(undefined)
-  problem.hidden = true
-  work().catch(report)
+const attempt = (work: () => Promise<unknown>): Promise<void> => {
+  tell("")
+  return work().then(() => {}, report)
 }
 
-const decide = (approvalId: string, decision: string, previewHash: string) =>
+const pause = (milliseconds: number) => new Promise((done) => setTimeout(done, milliseconds))
+
+const newKey = () => Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(36)).join("")
+
+const isOver = ({ gone, snapshot }: Turn) => gone || (snapshot !== undefined && Status.isEnded(snapshot.status))
+
+const current = (): Turn | undefined => turns.find((turn) => !isOver(turn)) ?? turns.at(-1)
+
+/** Lets the client watch the run that is under way, or the last one. */
+const advance = () => {
+  const next = current()
+  if (next !== undefined && next.runId !== client.getSnapshot().run?.runId) attempt(() => client.attach(next.runId))
+}
+
+const words: { readonly [status: string]: string } = {
+  running: "working…",
+  streaming: "answering…",
+  waiting_approval: "waits for you"
+}
+
+const drawStatus = (turn: Turn | undefined) => {
+  const { canContinue, phase, run } = client.getSnapshot()
+  const cut = turn !== undefined && run?.runId === turn.runId && (phase === "interrupted" || phase === "resuming")
+  const known = turn === undefined ? "idle" : (turn.snapshot?.status ?? "queued")
+  status.dataset.status = cut ? "cut" : known
+  const text = turn === undefined ? "ready" : (words[known] ?? known)
+  setText(status, cut ? (run?.seq === 0 ? "loading…" : "reconnecting…") : text)
+  const over = turn === undefined || isOver(turn)
+  byId("stop", HTMLElement).hidden = over
+  byId("again", HTMLElement).hidden = turn === undefined || !over
+  byId("continue", HTMLElement).hidden = !canContinue || run?.runId !== turn?.runId
+  byId("welcome", HTMLElement).hidden = conversationId !== undefined
+}
+
+const decide = (runId: string, approvalId: string, answer: Parameters<typeof api.decide>[2]) =>
   attempt(async () => {
-    await call("POST", `/runs/${state?.runId}/approvals/${approvalId}`, { decision, previewHash })
+    await api.decide(runId, approvalId, answer)
   })
+
+/** What was drawn of each turn, so that only what changed is drawn again. */
+const drawn = new WeakMap<HTMLElement, unknown>()
+
+const drawAll = () => {
+  drawing = false
+  const { run } = client.getSnapshot()
+  const watched = turns.find((turn) => turn.runId === run?.runId)
+  if (run && watched && run.seq > 0) watched.snapshot = Snapshot.of(run)
+  const first = turns.find((turn) => !isOver(turn))
+  const fresh = turns.flatMap((turn) => {
+    const waits = first !== undefined && turn !== first && !isOver(turn)
+    const element = list.querySelector<HTMLElement>(`[data-key="${CSS.escape(turn.runId)}"]`)
+    const version = turn.snapshot && `${turn.snapshot.lastSeq} ${waits}`
+    if (element && version && drawn.get(element) === version) return []
+    const requests = draw(list, turn, waits, decide)
+    const made = element ?? list.querySelector<HTMLElement>(`[data-key="${CSS.escape(turn.runId)}"]`)
+    if (made) drawn.set(made, version)
+    return requests
+  })
+  arrange(
+    list,
+    turns.map(({ runId }) => runId)
+  )
+  drawStatus(first ?? turns.at(-1))
+  if (follow) window.scrollTo(0, document.documentElement.scrollHeight)
+  for (const request of fresh) request.scrollIntoView({ block: "nearest" })
+}
 
 const redraw = () => {
   if (drawing) return
   drawing = true
-  requestAnimationFrame(() => {
-    drawing = false
-    if (state === undefined) return
-    const bottom = window.innerHeight + window.scrollY >= document.body.scrollHeight - 48
-    byId("run", HTMLElement).hidden = false
-    draw(Snapshot.of(state), decide)
-    if (bottom) window.scrollTo(0, document.body.scrollHeight)
+  requestAnimationFrame(drawAll)
+}
+
+const place = (id: string | undefined) => (id === undefined ? location.pathname : `#${encodeURIComponent(id)}`)
+
+/** The question of each run and its answer as text: what a conversation's messages say. */
+const turnsOf = (messages: ReadonlyArray<Message>): ReadonlyArray<Turn> => {
+  const known = new Map(turns.map((turn) => [turn.runId, turn]))
+  const found: Array<Turn> = []
+  for (const { content, role, runId } of messages) {
+    const last = found.at(-1)
+    if (role === "user") found.push({ runId: runId ?? `${found.length}`, question: content, answer: "" })
+    else if (last !== undefined) {
+      last.answer = content
+      if (runId !== undefined) last.runId = runId
+    }
+  }
+  return found.map((turn) => ({ ...turn, snapshot: known.get(turn.runId)?.snapshot }))
+}
+
+const isFinal = ({ snapshot }: Turn) => snapshot !== undefined && Status.isFinal(snapshot)
+
+/** Fetches the conversation, with the runs that may have changed. What can not be had as a run stays as text. */
+const load = async () => {
+  const [id, from] = [conversationId, visit]
+  if (id === undefined) return
+  const mine = ++loads
+  const before = new Set(turns.map(({ runId }) => runId))
+  const found = turnsOf((await api.conversation(id)).messages)
+  const asked = found.filter((turn) => !isFinal(turn))
+  for (let at = 0; at < asked.length && visit === from; at += 8) {
+    await Promise.all(
+      asked.slice(at, at + 8).map(async (turn) => {
+        const snapshot = await api.run(turn.runId).catch((error: unknown) => {
+          if (!(error instanceof RunletError && error._tag === "NotFound")) throw error
+          turn.gone = true
+          return undefined
+        })
+        if (snapshot) turn.snapshot = snapshot
+      })
+    )
+  }
+  if (visit !== from || mine !== loads) return
+  // What was heard meanwhile is newer than what was asked for before, and what was sent may be missing in it.
+  const late: Array<Turn> = []
+  for (const turn of turns) {
+    const same = found.find(({ runId }) => runId === turn.runId)
+    if (!same && !before.has(turn.runId)) late.push(turn)
+    if (same && (turn.snapshot?.lastSeq ?? 0) > (same.snapshot?.lastSeq ?? 0)) same.snapshot = turn.snapshot
+  }
+  turns = [...found, ...late]
+  advance()
+  redraw()
+}
+
+const showPast = async () => {
+  const { items } = await api.conversations({ limit: 100 })
+  byId("past", HTMLElement).hidden = items.length === 0
+  const past = byId("conversations", HTMLElement)
+  for (const item of items) {
+    const link = () => {
+      const anchor = document.createElement("a")
+      anchor.href = place(item.conversationId)
+      return make("li", "", "", anchor, make("span", "state", ""))
+    }
+    const [anchor, state] = keyed(past, item.conversationId, link).children
+    if (!anchor || !state) continue
+    setText(anchor, item.title || "Untitled")
+    anchor.ariaCurrent = item.conversationId === conversationId ? "page" : null
+    const known = item.lastStatus ?? ""
+    setText(state, `${words[known] ?? known} · ${new Date(item.updatedAt).toLocaleString()}`)
+  }
+  arrange(
+    past,
+    items.map((item) => item.conversationId)
+  )
+}
+
+/** Puts a conversation on display, or the empty page, and forgets all that was said of another one. */
+const enter = (id: string | undefined) => {
+  visit++
+  conversationId = id
+  turns = []
+  follow = true
+  client.clear()
+  tell("")
+  send.disabled = false
+  message.readOnly = false
+  byId("past", HTMLDetailsElement).open = id === undefined
+  if (decodeURIComponent(location.hash.slice(1)) !== (id ?? "")) history.pushState(undefined, "", place(id))
+  drawAll()
+}
+
+const visitPlace = () => {
+  const id = decodeURIComponent(location.hash.slice(1)) || undefined
+  if (id !== conversationId || turns.length === 0) enter(id)
+  return attempt(async () => {
+    await showPast()
+    await load().catch((error: unknown) => {
+      if (!(error instanceof RunletError && error._tag === "NotFound")) throw error
+      enter(undefined)
+      tell("There is no such conversation, or it is not yours.")
+    })
   })
 }
 
-const isEnvelope = (value: unknown): value is Envelope =>
-  typeof value === "object" && value !== null && "seq" in value && "event" in value
-
-const watch = (runId: string, after: number) => {
-  source?.close()
-  const opened = new EventSource(`/runs/${runId}/events?after=${after}`)
-  source = opened
-  opened.onmessage = ({ data }: MessageEvent<string>) => {
-    const frame: unknown = JSON.parse(data)
-    // A frame that was applied already comes again when a connection broke in between.
-    if (!isEnvelope(frame) || state?.runId !== runId || frame.seq !== state.seq + 1) return
-    state = RunState.reduce(state, frame)
-    if (Status.isEnded(state.status)) opened.close()
-    redraw()
+client.subscribe(() => {
+  const { error, run, signedOut } = client.getSnapshot()
+  if (error) report(error)
+  if (signedOut || !run || run.seq === 0) return redraw()
+  const turn = turns.find(({ runId }) => runId === run.runId)
+  if (turn && Status.isEnded(run.status)) {
+    turn.snapshot = Snapshot.of(run)
+    advance()
+    const end = `${run.runId} ${run.seq}`
+    // The page may know less than the server by now; without an answer it knows enough.
+    if (endSeen !== end) Promise.all([load(), showPast()]).catch(() => {})
+    endSeen = end
   }
-  opened.onerror = () => {
-    if (opened.readyState !== EventSource.CLOSED || state?.runId !== runId || Status.isEnded(state.status)) return
-    attempt(() => attach(runId))
-  }
-}
-
-/** Shows a run as it stands and goes on from there. */
-const attach = async (runId: string) => {
-  const snapshot = (await call("GET", `/runs/${runId}`)) as Snapshot.Snapshot
-  sessionStorage.setItem(runKey, runId)
-  sessionStorage.setItem(conversationKey, snapshot.conversationId)
-  state = Snapshot.toState(snapshot)
   redraw()
-  if (!Status.isEnded(snapshot.status)) watch(runId, snapshot.lastSeq)
-}
+})
 
-interface Message {
-  readonly messageId: string
-  readonly role: string
-  readonly content: string
-  readonly runId?: string
-}
-
-/** Shows what was said before the run that is on display. */
-const showHistory = async () => {
-  const conversationId = sessionStorage.getItem(conversationKey)
-  const list = byId("history", HTMLElement)
-  list.replaceChildren()
-  if (conversationId === null) return
-  const { messages } = (await call("GET", `/conversations/${conversationId}`)) as { messages: ReadonlyArray<Message> }
-  const runId = sessionStorage.getItem(runKey)
-  for (const { content, role, runId: of } of messages) {
-    if (of === runId && role === "user") setText(byId("question", HTMLElement), content)
-    else if (of !== runId) list.append(make("li", role === "user" ? "message user" : "message", content))
+/** Sends it, a few times while there is no answer: under one key, so that it begins one run however often it arrives. */
+const post = async (body: StartBody): Promise<Accepted | undefined> => {
+  const from = visit
+  const json = JSON.stringify(body)
+  const mine = unsure?.json === json ? unsure : { json, key: newKey() }
+  unsure = mine
+  for (let tries = 1; ; tries++) {
+    try {
+      const accepted = await api.start(body, mine.key)
+      unsure = undefined
+      return visit === from ? accepted : undefined
+    } catch (error) {
+      const lost = error instanceof RunletError && error.transient
+      if (!lost) unsure = undefined
+      if (visit !== from) return undefined
+      if (!lost || error.status === 429) throw error
+      if (tries === 5) {
+        throw new Error("The server can not be reached. Your message is still below: press Send to try again.")
+      }
+      tell("The server can not be reached. Your message is kept, and is sent again…")
+      await pause(500 * 2 ** tries)
+      if (visit !== from) return undefined
+    }
   }
 }
 
-const clear = () => {
-  source?.close()
-  state = undefined
-  byId("run", HTMLElement).hidden = true
-  byId("parts", HTMLElement).replaceChildren()
-  byId("approvals", HTMLElement).replaceChildren()
-}
-
-const reload = async () => {
-  await call("GET", "/runs?limit=1")
-  const runId = sessionStorage.getItem(runKey)
-  if (runId === null) return
-  try {
-    await attach(runId)
-    await showHistory()
-  } catch (error) {
-    if (!(error instanceof Refused && error.status === 404)) throw error
-    sessionStorage.removeItem(runKey)
-    sessionStorage.removeItem(conversationKey)
-  }
-}
+const ask = () =>
+  attempt(async () => {
+    const text = message.value.trim()
+    if (text === "" || send.disabled) return
+    const from = visit
+    follow = true
+    send.disabled = true
+    message.readOnly = true
+    try {
+      const enableThinking = byId("thinking", HTMLInputElement).checked
+      const accepted = await post({ message: text, conversationId, enableThinking })
+      if (accepted === undefined) return
+      message.value = ""
+      tell("")
+      if (conversationId === undefined) {
+        conversationId = accepted.conversationId
+        history.pushState(undefined, "", place(conversationId))
+        byId("past", HTMLDetailsElement).open = false
+      }
+      if (!turns.some(({ runId }) => runId === accepted.runId)) {
+        turns = [...turns, { runId: accepted.runId, question: text, answer: "" }]
+      }
+      follow = true
+      advance()
+      redraw()
+      showPast().catch(() => {})
+    } finally {
+      if (visit === from) {
+        send.disabled = false
+        message.readOnly = false
+        message.focus({ preventScroll: true })
+      }
+    }
+  })
 
 byId("ask", HTMLFormElement).addEventListener("submit", (event) => {
   event.preventDefault()
-  const text = message.value.trim()
-  if (text === "") return
-  attempt(async () => {
-    const conversationId = sessionStorage.getItem(conversationKey) ?? undefined
-    const enableThinking = byId("thinking", HTMLInputElement).checked
-    const accepted = await call("POST", "/chat", { message: text, conversationId, enableThinking })
-    const runId = field(accepted, "runId")
-    if (runId === undefined) return
-    message.value = ""
-    clear()
-    setText(byId("question", HTMLElement), text)
-    await attach(runId)
-    await showHistory()
-  })
+  ask()
 })
 
 message.addEventListener("keydown", (event) => {
@@ -153,37 +315,66 @@ message.addEventListener("keydown", (event) => {
   byId("ask", HTMLFormElement).requestSubmit()
 })
 
+for (const example of byId("welcome", HTMLElement).querySelectorAll("button")) {
+  example.addEventListener("click", () => {
+    message.value = example.textContent ?? ""
+    ask()
+  })
+}
+
 byId("stop", HTMLButtonElement).addEventListener("click", () =>
   attempt(async () => {
-    await call("POST", `/runs/${state?.runId}/cancel`)
+    const turn = current()
+    if (turn !== undefined) await api.cancel(turn.runId)
   })
 )
 
 byId("continue", HTMLButtonElement).addEventListener("click", () =>
+  attempt(() => {
+    follow = true
+    return client.continue()
+  })
+)
+
+byId("again", HTMLButtonElement).addEventListener("click", () =>
   attempt(async () => {
-    const runId = state?.runId
-    if (runId === undefined) return
-    await call("POST", `/runs/${runId}/resume`, { lastAppliedSeq: state?.seq ?? 0 })
-    await attach(runId)
+    const last = turns.at(-1)
+    if (last === undefined) return
+    follow = true
+    await api.regenerate(last.runId, {}, newKey())
+    await load()
   })
 )
 
 byId("fresh", HTMLButtonElement).addEventListener("click", () => {
-  sessionStorage.removeItem(runKey)
-  sessionStorage.removeItem(conversationKey)
-  byId("history", HTMLElement).replaceChildren()
-  clear()
+  enter(undefined)
+  attempt(showPast)
   message.focus()
 })
 
-signIn.addEventListener("submit", (event) => {
+byId("sign-in", HTMLFormElement).addEventListener("submit", (event) => {
   event.preventDefault()
   const token = byId("token", HTMLInputElement)
   attempt(async () => {
-    await call("POST", "/session", { token: token.value })
+    await client.signIn(token.value)
     token.value = ""
-    await reload()
+    byId("sign-in", HTMLFormElement).hidden = true
+    await visitPlace()
   })
 })
 
-attempt(reload)
+window.addEventListener("scroll", () => {
+  const end = document.documentElement.scrollHeight - window.innerHeight
+  if (window.scrollY >= end - 2) follow = true
+  else if (window.scrollY < lastY) follow = false
+  lastY = window.scrollY
+})
+
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden) Promise.all([load(), showPast()]).catch(() => {})
+})
+
+window.addEventListener("popstate", visitPlace)
+history.scrollRestoration = "manual"
+
+visitPlace()

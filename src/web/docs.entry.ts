@@ -4,7 +4,6 @@
  * @since 0.1.0
  */
 import { byId, make, show } from "./Dom.js"
-import { call } from "./Server.js"
 
 interface Schema {
   readonly $ref?: string
@@ -38,7 +37,12 @@ interface Document {
 const row = (...cells: ReadonlyArray<string>) => make("tr", "", "", ...cells.map((cell) => make("td", "", cell)))
 
 const table = (head: ReadonlyArray<string>, rows: ReadonlyArray<HTMLElement>) =>
-  make("table", "", "", make("tr", "", "", ...head.map((cell) => make("th", "", cell))), ...rows)
+  make(
+    "div",
+    "scroll",
+    "",
+    make("table", "", "", make("tr", "", "", ...head.map((cell) => make("th", "", cell))), ...rows)
+  )
 
 const details = (title: string, value: unknown) =>
   make("details", "", "", make("summary", "", title), make("pre", "", show(value)))
@@ -77,7 +81,9 @@ const operation = (
 }
 
 const render = async () => {
-  const document = (await call("GET", "/openapi.json")) as Document
+  const response = await fetch("/openapi.json", { headers: { accept: "application/json" } })
+  if (!response.ok) throw new Error(`The server answered ${response.status}.`)
+  const document: Document = await response.json()
   const main = byId("reference", HTMLElement)
   main.replaceChildren(
     make("p", "", document.info.description ?? ""),
