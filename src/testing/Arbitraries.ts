@@ -81,7 +81,7 @@ export const input: FastCheck.Arbitrary<RecordingTools.Input> = FastCheck.record
   ...(refuse !== undefined && { refuse })
 }))
 
-const word = from("one ", "two ", "three four ", "é語😀 ", "six.")
+const word = from("one ", "two three four ", "é語😀 ", "five six seven eight.")
 const toolName = from(...RecordingTools.facts.map((fact) => fact.name))
 
 const text: FastCheck.Arbitrary<Plan.Move> = word.map((text) => ({ text }))
@@ -249,6 +249,16 @@ const begin: FastCheck.Arbitrary<Plan.Command> = withTime(
   )
 )
 
+/** Another message in a conversation that may well be busy. */
+const again: FastCheck.Arbitrary<Plan.Command> = withTime(
+  FastCheck.record({
+    do: constant("start" as const),
+    script: FastCheck.nat(2),
+    conversation: FastCheck.nat(1),
+    onBusy: from("enqueue" as const, "enqueue" as const, "interrupt" as const)
+  })
+)
+
 /**
  * What people and operators do.
  *
@@ -265,7 +275,7 @@ export const command: FastCheck.Arbitrary<Plan.Command> = weighted<Plan.Command>
           do: constant("decide" as const),
           which: FastCheck.nat(2),
           how: from("yes" as const, "yes" as const, "no" as const, "other" as const),
-          wrongHash: weighted([9, constant(false)], [1, constant(true)]),
+          hash: weighted([5, constant("none" as const)], [1, constant("wrong" as const)]),
           twice: FastCheck.boolean()
         },
         { requiredKeys: ["do" as const, "which" as const, "how" as const] }
@@ -273,6 +283,7 @@ export const command: FastCheck.Arbitrary<Plan.Command> = weighted<Plan.Command>
     )
   ],
   [3, begin],
+  [3, again],
   [2, withTime(FastCheck.record({ do: constant("cancel" as const), run }))],
   [3, withTime(FastCheck.record({ do: constant("resume" as const), run }))],
   [2, withTime(FastCheck.record({ do: constant("regenerate" as const), run }))],

@@ -62,7 +62,8 @@ export type Command = {
       readonly do: "decide"
       readonly which: number
       readonly how: "yes" | "no" | "other"
-      readonly wrongHash?: boolean | undefined
+      /** The hash of what was shown is sent along, unless `none` or a `wrong` one is. */
+      readonly hash?: "none" | "wrong" | undefined
       readonly twice?: boolean | undefined
     }
   | { readonly do: "crash" | "restart" | "stop" }

@@ -173,7 +173,7 @@ const decide = (
   process: TestStack.TestProcess,
   which: number,
   how: "yes" | "no" | "other",
-  wrongHash: boolean
+  hash: "none" | "wrong" | undefined
 ) =>
   Effect.gen(function* () {
     const pending = yield* pendingOf(stack.archive)
@@ -183,11 +183,11 @@ const decide = (
     yield* ask(
       journal,
       process,
-      { name: "decide", runId, approvalId: approval.approvalId, mistaken: wrongHash },
+      { name: "decide", runId, approvalId: approval.approvalId, mistaken: hash === "wrong" },
       (engine) =>
         engine.decide(runId, approval.approvalId, {
           ...answerTo(approval.reason, how),
-          previewHash: wrongHash ? "0000" : approval.previewHash
+          ...(hash !== "none" && { previewHash: hash === "wrong" ? "0000" : approval.previewHash })
         })
     )
   })
@@ -218,7 +218,7 @@ const carryOut = (stack: Stack, journal: Journal, command: Plan.Command): Effect
       case "stop":
         return process.stop
       case "decide": {
-        const once = decide(stack, journal, process, command.which, command.how, command.wrongHash === true)
+        const once = decide(stack, journal, process, command.which, command.how, command.hash)
         return command.twice === true ? Effect.all([once, once], { concurrency: 2, discard: true }) : once
       }
       default: {
@@ -270,7 +270,7 @@ const comeToRest = (stack: Stack, journal: Journal, time: VirtualTime, how: Plan
       // Who always edits, or always says again, is never done.
       const answer = how === "other" && round > 3 ? "yes" : how
       for (let n = 0; n < pending.length; n++) {
-        yield* Effect.forkDaemon(decide(stack, journal, first, n, answer, false))
+        yield* Effect.forkDaemon(decide(stack, journal, first, n, answer, "none"))
       }
     }
   })

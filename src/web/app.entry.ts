@@ -41,7 +41,7 @@ const tell = (text: string) => {
 
 const report = (error: unknown) => {
   const unknown = error instanceof RunletError && error._tag === "Unauthorized"
-  byId("sign-in", HTMLFormElement).hidden = !unknown
+  if (unknown) byId("sign-in", HTMLFormElement).hidden = false
   tell(unknown ? "" : error instanceof Error ? error.message : "Something went wrong.")
 }
 
@@ -260,7 +260,7 @@ const post = async (body: StartBody): Promise<Accepted | undefined> => {
       if (visit !== from) return undefined
       if (!lost || error.status === 429) throw error
       if (tries === 5) {
-        throw new Error("The server can not be reached. Your message is still below: press Send to try again.")
+        throw new Error("The server can not be reached. Your message is kept: press Send to try again.")
       }
       tell("The server can not be reached. Your message is kept, and is sent again…")
       await pause(500 * 2 ** tries)
@@ -356,7 +356,9 @@ byId("sign-in", HTMLFormElement).addEventListener("submit", (event) => {
   event.preventDefault()
   const token = byId("token", HTMLInputElement)
   attempt(async () => {
-    await client.signIn(token.value)
+    await client.signIn(token.value).catch((error: unknown) => {
+      throw error instanceof RunletError && error.status === 401 ? new Error("This token is not valid here.") : error
+    })
     token.value = ""
     byId("sign-in", HTMLFormElement).hidden = true
     await visitPlace()

@@ -34,7 +34,9 @@ const bundle = async (mutation, outfile) => {
         name: "mutation",
         setup: (it) => {
           it.onLoad({ filter: /\.ts$/ }, ({ path: loaded }) =>
-            loaded === path ? { contents: source.replace(mutation.find, () => mutation.replace), loader: "ts" } : undefined
+            loaded === path
+              ? { contents: source.replace(mutation.find, () => mutation.replace), loader: "ts" }
+              : undefined
           )
         }
       }
@@ -74,7 +76,8 @@ try {
     }
     const good = mutation === undefined ? !outcome.killed : outcome.killed
     if (!good) failed++
-    const word = outcome.error ?? (outcome.killed ? `case ${outcome.cases}: ${outcome.law}` : `lived ${outcome.cases} cases`)
+    const word =
+      outcome.error ?? (outcome.killed ? `case ${outcome.cases}: ${outcome.law}` : `lived ${outcome.cases} cases`)
     console.log(`${good ? "ok  " : "FAIL"} ${name.padEnd(58)} ${word}`)
   }
   console.log(failed === 0 ? `all ${chosen.length} were noticed` : `${failed} went wrong`)
