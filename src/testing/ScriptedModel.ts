@@ -140,53 +140,52 @@ const defaultUsage: Usage = { inputTokens: 10, outputTokens: 5, totalTokens: 15 
 
 const endOfScript: ScriptedTurn = turn(text("(end of script)"))
 
-const stepsOf = (scripted: ScriptedTurn): Stream.Stream<ModelPart, ModelError> => {
-  let ended = false
-  const calls = scripted.moves.filter((move) => move._tag === "call").length
-  const moves = scripted.moves.map((move, index): Stream.Stream<ModelPart, ModelError> => {
-    switch (move._tag) {
-      case "text":
-      case "reasoning":
-        return Stream.fromIterable(
-          move.pieces.map((delta): ModelPart => ({ type: `${move._tag}-delta`, id: String(index), delta }))
-        ).pipe(Stream.rechunk(1))
-      case "call": {
-        const name = String(index)
-        const pieces = typeof move.args === "string" ? [move.args] : move.args
-        return Stream.fromChunk(
-          Chunk.fromIterable<ModelPart>([
-            {
-              type: "tool-call-start",
-              call: name,
-              toolName: move.name,
-              ...(move.id !== undefined && { toolCallId: move.id })
-            },
-            ...pieces.map((delta): ModelPart => ({ type: "tool-call-delta", call: name, delta }))
-          ])
-        )
-      }
-      case "sleep":
-        return Stream.execute(Effect.sleep(Duration.millis(move.ms)))
-      case "wait":
-        return Stream.execute(move.effect)
-      case "hang":
-        return Stream.never
-      case "truncate":
-        ended = true
-        return Stream.empty
-      case "fail":
-        return Stream.fail(move.error)
+const partsOf = (move: Move, index: number): Stream.Stream<ModelPart, ModelError> => {
+  switch (move._tag) {
+    case "text":
+    case "reasoning":
+      return Stream.fromIterable(
+        move.pieces.map((delta): ModelPart => ({ type: `${move._tag}-delta`, id: String(index), delta }))
+      ).pipe(Stream.rechunk(1))
+    case "call": {
+      const name = String(index)
+      const pieces = typeof move.args === "string" ? [move.args] : move.args
+      return Stream.fromChunk(
+        Chunk.fromIterable<ModelPart>([
+          {
+            type: "tool-call-start",
+            call: name,
+            toolName: move.name,
+            ...(move.id !== undefined && { toolCallId: move.id })
+          },
+          ...pieces.map((delta): ModelPart => ({ type: "tool-call-delta", call: name, delta }))
+        ])
+      )
     }
-  })
-  const finish: Stream.Stream<ModelPart> = ended
+    case "sleep":
+      return Stream.execute(Effect.sleep(Duration.millis(move.ms)))
+    case "wait":
+      return Stream.execute(move.effect)
+    case "hang":
+      return Stream.never
+    case "truncate":
+      return Stream.empty
+    case "fail":
+      return Stream.fail(move.error)
+  }
+}
+
+const stepsOf = ({ moves, reason, side, usage }: ScriptedTurn): Stream.Stream<ModelPart, ModelError> => {
+  const calls = moves.some((move) => move._tag === "call")
+  const finish: Stream.Stream<ModelPart> = moves.some((move) => move._tag === "truncate")
     ? Stream.empty
     : Stream.succeed({
         type: "finish",
-        reason: scripted.reason ?? (calls > 0 ? "tool_calls" : "stop"),
-        usage: scripted.usage ?? defaultUsage,
-        ...(scripted.side !== undefined && { side: scripted.side })
+        reason: reason ?? (calls ? "tool_calls" : "stop"),
+        usage: usage ?? defaultUsage,
+        ...(side !== undefined && { side })
       })
-  return Stream.concat(Stream.flatten(Stream.fromIterable(moves)), finish)
+  return Stream.concat(Stream.flatten(Stream.fromIterable(moves.map(partsOf))), finish)
 }
 
 /**
