@@ -110,7 +110,7 @@ const end = from<Plan.Move>(
 const talk = weighted([4, text], [1, reasoning], [2, sleep])
 const moves = weighted<ReadonlyArray<Plan.Move>>(
   [3, some(talk, 1, 4)],
-  [7, FastCheck.tuple(few(talk, 2), some(call, 1, 3)).map(([words, calls]) => [...words, ...calls])],
+  [7, FastCheck.tuple(few(talk, 2), some(call, 1, 3), few(talk, 1)).map((all) => all.flat())],
   [1, few(weighted([1, talk], [1, call], [1, badCall]), 5)]
 )
 

@@ -131,6 +131,24 @@ const retriesAreSilent: Law = {
     })
 }
 
+const keptDraft: Law = {
+  name: "of a turn that was cut short, nothing behind its first call is kept",
+  check: (observed) =>
+    observed.runs.flatMap((run) => {
+      let state = RunState.empty(run.runId)
+      return run.log.flatMap((envelope): ReadonlyArray<string> => {
+        const { event, seq } = envelope
+        const turn = state.open
+        state = RunState.reduce(state, envelope)
+        if (event.type !== "run-resumed" || turn === undefined || turn.ended !== undefined) return []
+        const end = turn.parts.findIndex((part) => part.type === "tool-call")
+        const before = end === -1 ? turn.parts : turn.parts.slice(0, end)
+        const most = turn.text0 + RunState.turnText({ ...turn, parts: before }).length
+        return event.textLength <= most ? [] : [`${run.runId}: ${event.textLength} of ${most} at ${seq}`]
+      })
+    })
+}
+
 const sidesReturn: Law = {
   name: "a turn that called tools is sent back with its provider's own data",
   check: (observed) => {

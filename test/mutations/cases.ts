@@ -5,7 +5,7 @@ import * as Arbitraries from "../../src/testing/Arbitraries.js"
 import * as Laws from "../../src/testing/Laws.js"
 import * as Simulation from "../../src/testing/Simulation.js"
 
-const cases = Number(process.env.RUNLET_CASES ?? 400)
+const cases = Number(process.env.RUNLET_CASES ?? 1000)
 const seed = Number(process.env.RUNLET_SEED ?? 1)
 
 const plans = FastCheck.sample(Arbitraries.plan, { numRuns: cases, seed })

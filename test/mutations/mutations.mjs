@@ -54,7 +54,7 @@ export const mutations = [
     "current.seq === state.seq ? decisionOf(step, current, row, now) : undefined",
     "decisionOf(step, current, row, now)"
   ),
-  m("no look at the lease before an effect", "agent/ToolTurn.ts", 'if (phase !== "preview") yield* setting.guard', ""),
+  m("no look at the lease before an effect", "agent/ToolTurn.ts", "    yield* setting.guard\n", ""),
   m(
     "no fence",
     "store/internal/memory.ts",
