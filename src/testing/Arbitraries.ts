@@ -173,6 +173,16 @@ export const fault: FastCheck.Arbitrary<FaultyStore.Fault> = weighted<FaultyStor
       times: from(1, 1, 2, 12)
     })
   ],
+  // So late that the lease has run out meanwhile.
+  [
+    3,
+    FastCheck.record({
+      operation: constant("append" as const),
+      nth: soon,
+      kind: from("late" as const, "delay" as const),
+      ms: constant(5_000)
+    })
+  ],
   [
     3,
     FastCheck.record({
@@ -322,5 +332,9 @@ export const plan: FastCheck.Arbitrary<Plan.Plan> = FastCheck.record({
   faults: some(faults, 1, 3),
   clients: few(client, 3),
   commands: FastCheck.tuple(first, few(command, 14)).map(([one, rest]): ReadonlyArray<Plan.Command> => [one, ...rest]),
+  hasty: optional(
+    FastCheck.record({ at: FastCheck.nat(2), how: from("yes" as const, "yes" as const, "no" as const) }),
+    4
+  ),
   afterwards: from("yes" as const, "no", "other")
 })

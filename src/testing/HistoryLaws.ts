@@ -184,4 +184,11 @@ const wholeCharacters: Law = {
  * @since 0.1.0
  * @category laws
  */
-export const all: ReadonlyArray<Law> = [strictHistory, textOnce, retriesAreSilent, sidesReturn, wholeCharacters]
+export const all: ReadonlyArray<Law> = [
+  strictHistory,
+  textOnce,
+  retriesAreSilent,
+  keptDraft,
+  sidesReturn,
+  wholeCharacters
+]

@@ -85,6 +85,7 @@ export interface Client {
 /**
  * - `shuffle`: whether fibers that are ready run in random order
  * - `drafts`: whether the model continues drafts
+ * - `hasty`: somebody answers every request at once, by way of process `at`
  * - `afterwards`: how the people answer who are asked when all is over
  *
  * @since 0.1.0
@@ -109,6 +110,7 @@ export interface Plan {
   readonly faults: ReadonlyArray<ReadonlyArray<Fault>>
   readonly clients: ReadonlyArray<Client>
   readonly commands: ReadonlyArray<Command>
+  readonly hasty?: { readonly at: number; readonly how: "yes" | "no" } | undefined
   readonly afterwards: "yes" | "no" | "other"
 }
 

@@ -11,6 +11,7 @@ import * as Exit from "effect/Exit"
 import * as FiberSet from "effect/FiberSet"
 import * as Logger from "effect/Logger"
 import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
 import * as RunState from "../domain/RunState.js"
 import * as RunStatus from "../domain/RunStatus.js"
 import type { DecideRequest, RunEngine } from "../engine/RunEngine.js"
@@ -192,6 +193,23 @@ const decide = (
     )
   })
 
+/** Somebody who answers whatever is asked the moment it is stored. */
+const answerAtOnce = (stack: Stack, journal: Journal, { at, how }: NonNullable<Plan.Plan["hasty"]>) => {
+  const seen = new Set<string>()
+  return Stream.runForEach(stack.archive.changes, () =>
+    Effect.gen(function* () {
+      const process = stack.processes[at % stack.processes.length]
+      if (process?.running() === undefined) return
+      const pending = yield* pendingOf(stack.archive)
+      for (const [index, { approval }] of pending.entries()) {
+        if (seen.has(approval.approvalId)) continue
+        seen.add(approval.approvalId)
+        yield* Effect.forkDaemon(decide(stack, journal, process, index, how, undefined))
+      }
+    })
+  )
+}
+
 const storedOf = (stack: Stack, runId: string): Effect.Effect<number> =>
   Effect.map(Effect.orDie(stack.archive.find({ runId, userId: user })), (row) =>
     Option.match(row, { onNone: () => 0, onSome: ({ lastSeq }) => lastSeq })
@@ -320,6 +338,7 @@ const program = (plan: Plan.Plan, time: VirtualTime, journal: Journal) =>
         })
       )
     }
+    if (plan.hasty !== undefined) yield* FiberSet.run(fibers, answerAtOnce(stack, journal, plan.hasty))
     for (const command of plan.commands) {
       if (command.after > 0) yield* time.advance(command.after)
       yield* count(stack, journal)
