@@ -163,6 +163,8 @@ const runAct = (
       ...(message !== undefined && { message })
     })
 
+    // After a start whose outcome is not known, only success tells what happened; a failure is that of this try alone.
+    let unsure = false
     if (act.again) {
       const probed = yield* ToolRunner.probe(tool, context, {
         timeoutMs: tool.timeoutMs ?? setting.toolTimeoutMs,
@@ -176,6 +178,7 @@ const runAct = (
         })
         return yield* mailbox.offer(Emission.durable([event]))
       }
+      unsure = probed.state === "unknown"
       const retried = call.approval?.decision?.decision === "retry"
       if (probed.state === "unknown" && tool.idempotent !== true && !retried) {
         return yield* mailbox.offer(Emission.durable([yield* ask(setting, call, "in_doubt", undefined)]))
@@ -208,7 +211,7 @@ const runAct = (
         if (phase === "execute" && outcome.ok) setting.remember(tool, call, outcome.result)
         const event = yield* result({
           ok: outcome.ok,
-          state: phase === "commit" && outcome.ok ? "applied" : "done",
+          state: stateOf(phase, outcome.ok, unsure),
           result: outcome.result
         })
         return yield* mailbox.offer(
@@ -220,6 +223,11 @@ const runAct = (
       }
     }
   }).pipe(Effect.asVoid)
+
+const stateOf = (phase: RunAct["phase"], ok: boolean, unsure: boolean): EventOf<"tool-call-result">["state"] => {
+  if (!ok) return unsure ? "in_doubt" : "done"
+  return phase === "commit" ? "applied" : "done"
+}
 
 /**
  * The request that a person must answer. Its hash binds the answer to exactly this tool, input and preview.

@@ -204,6 +204,8 @@ export class World {
     })
   }
 
+  private readonly followed = new Map<Watched, Promise<void>>()
+
   /** A label that no other run has. */
   label(): string {
     return `${this.options.seed}x${this.labels++}`
@@ -229,7 +231,15 @@ export class World {
     return this.adopt(name, label, await Api.start(server.url, messageOf(name, label)))
   }
 
+  /** One connection a viewer: one that is still open when a run is resumed goes on with what follows. */
   private async follow(run: Watched): Promise<void> {
+    const before = this.followed.get(run)
+    const next = (before ?? Promise.resolve()).then(() => this.read(run))
+    this.followed.set(run, next)
+    await next
+  }
+
+  private async read(run: Watched): Promise<void> {
     const server = this.server
     while (server !== undefined && this.server === server && server.alive() && !run.viewer.final) {
       const closed = await run.viewer.connect(server.url)
