@@ -8,6 +8,10 @@ import * as Simulation from "../../src/testing/Simulation.js"
 const cases = Number(process.env.RUNLET_CASES ?? 1000)
 const seed = Number(process.env.RUNLET_SEED ?? 1)
 
+/** No longer than this, milliseconds. */
+const limit = Number(process.env.RUNLET_MS ?? 600_000)
+const began = performance.now()
+
 const plans = FastCheck.sample(Arbitraries.plan, { numRuns: cases, seed })
 
 const say = (outcome: unknown, code: number): never => {
@@ -16,6 +20,7 @@ const say = (outcome: unknown, code: number): never => {
 }
 
 for (const [index, plan] of plans.entries()) {
+  if (performance.now() - began > limit) say({ killed: false, cases: index }, 1)
   const { broken, observed } = Effect.runSync(Simulation.run(plan))
   const [violation] = broken === undefined ? Laws.check(observed) : [`it comes to no end: ${broken.slice(0, 200)}`]
   if (violation !== undefined) say({ killed: true, cases: index + 1, law: violation.split(": ")[0], violation }, 0)
