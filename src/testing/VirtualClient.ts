@@ -88,6 +88,8 @@ export const make = (options: Options): VirtualClient => {
           if (session.frames.length >= take) return
           const envelope = decode(frame.json)
           session.frames.push({ envelope, stored })
+          // A hole, or an event again: whatever this server says now is of no use.
+          if (envelope.seq !== cursor + 1) return
           state = RunState.reduce(state, envelope)
           cursor = frame.seq
         }
