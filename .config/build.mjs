@@ -1,8 +1,8 @@
 // Builds everything that is published: the library, the server as one file, and the page.
 // With `--server` only what `runlet serve` needs, which takes a second instead of half a minute.
 import { spawnSync } from "node:child_process"
-import { cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs"
-import { dirname, extname, join } from "node:path"
+import { existsSync, readdirSync, renameSync, rmSync } from "node:fs"
+import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { build } from "esbuild"
 
@@ -47,29 +47,25 @@ const server = () =>
     logLevel: "warning"
   })
 
-/** Scripts of the page are bundled for browsers, everything else is copied. */
+/** Every HTML file of the page's room, with the scripts and styles that it names, under names that tell their content. */
 const page = async () => {
   const from = join(root, "src/web")
   if (!existsSync(from)) return
-  mkdirSync(join(dist, "web"), { recursive: true })
-  const files = readdirSync(from)
-  await build({
-    absWorkingDir: root,
-    entryPoints: files
-      .filter((file) => file.endsWith(".entry.ts"))
-      .map((file) => ({ in: join("src/web", file), out: file.slice(0, -".entry.ts".length) })),
-    outdir: "dist/web",
-    bundle: true,
-    minify: true,
-    platform: "browser",
-    target: "es2022",
-    format: "esm",
-    legalComments: "none",
-    logLevel: "warning"
+  const { build: bundle } = await import("vite")
+  await bundle({
+    configFile: false,
+    root: from,
+    logLevel: "warn",
+    build: {
+      outDir: join(dist, "web"),
+      emptyOutDir: true,
+      target: "es2022",
+      modulePreload: { polyfill: false },
+      assetsInlineLimit: 0,
+      reportCompressedSize: false,
+      rollupOptions: { input: readdirSync(from).flatMap((file) => (file.endsWith(".html") ? [join(from, file)] : [])) }
+    }
   })
-  for (const file of files) {
-    if ([".html", ".css", ".svg"].includes(extname(file))) cpSync(join(from, file), join(dist, "web", file))
-  }
 }
 
 if (!serverOnly) library()

@@ -37,38 +37,55 @@ const policy = [
 /** Where the built pages lie: beside the one-file server, beside the library, or, from the sources, in the build. */
 const places = ["./web/", "../web/", "../../dist/web/"]
 
-const file = (path: string, text: string) => {
-  const extension = path.slice(path.lastIndexOf(".") + 1)
+/** The address of each page. */
+const addresses: { readonly [file: string]: HttpRouter.PathInput } = {
+  "index.html": "/",
+  "docs.html": "/docs",
+  "replay.html": "/runs/:runId/replay"
+}
+
+const extensionOf = (path: string) => path.slice(path.lastIndexOf(".") + 1)
+
+/** A file of a page. What is named after its content never changes under its name; pages are asked for anew. */
+const file = (path: string, text: string, cacheControl: string) => {
   const etag = `"${(Hash.string(text) >>> 0).toString(36)}-${text.length.toString(36)}"`
   const headers = {
     etag,
-    "cache-control": "no-cache",
+    "cache-control": cacheControl,
     "content-security-policy": policy,
-    "referrer-policy": "no-referrer"
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff"
   }
-  const whole = HttpServerResponse.text(text, { contentType: types[extension] ?? "text/plain", headers })
+  const whole = HttpServerResponse.text(text, { contentType: types[extensionOf(path)] ?? "text/plain", headers })
   const unchanged = HttpServerResponse.empty({ status: 304, headers })
   return Effect.map(HttpServerRequest, (request) => (request.headers["if-none-match"] === etag ? unchanged : whole))
 }
+
+type Route = readonly [path: HttpRouter.PathInput, response: ReturnType<typeof file>]
 
 /** The routes of the built pages. They are read once, so that no address can name any other file. */
 const pages = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const directories = places.map((place) => fileURLToPath(new URL(place, import.meta.url)))
   const directory = yield* Effect.findFirst(directories, (path) =>
-    Effect.orElseSucceed(fs.exists(`${path}app.js`), () => false)
+    Effect.orElseSucceed(fs.exists(`${path}index.html`), () => false)
   )
   if (directory._tag === "None") return []
-  const names = yield* fs.readDirectory(directory.value)
-  return yield* Effect.forEach(
-    names.filter((name) => name.slice(name.lastIndexOf(".") + 1) in types),
-    (name) =>
-      Effect.map(fs.readFileString(directory.value + name), (text): [HttpRouter.PathInput, ReturnType<typeof file>] => {
-        const path: HttpRouter.PathInput =
-          name === "index.html" ? "/" : name.endsWith(".html") ? `/${name.slice(0, -5)}` : `/assets/${name}`
-        return [path, file(name, text)]
-      })
-  )
+  const read = (name: string, path: HttpRouter.PathInput, cacheControl: string) =>
+    Effect.map(fs.readFileString(directory.value + name), (text): Route => [path, file(name, text, cacheControl)])
+  const [documents, assets] = yield* Effect.all([
+    fs.readDirectory(directory.value),
+    fs.readDirectory(`${directory.value}assets`)
+  ])
+  return yield* Effect.all([
+    ...documents.flatMap((name) => {
+      const path = addresses[name]
+      return path === undefined ? [] : [read(name, path, "no-cache")]
+    }),
+    ...assets
+      .filter((name) => extensionOf(name) in types)
+      .map((name) => read(`assets/${name}`, `/assets/${name}`, "public, max-age=31536000, immutable"))
+  ])
 })
 
 const openApi = OpenApi.fromApi(RunsApi)

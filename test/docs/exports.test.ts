@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest"
 const source = join(__dirname, "../../src")
 
 const modules = readdirSync(source, { recursive: true, encoding: "utf8" })
-  .filter((file) => file.endsWith(".ts") && !file.endsWith(".d.ts"))
+  .filter((file) => /\.tsx?$/.test(file) && !file.endsWith(".d.ts"))
   .sort()
 
 interface Documented {

@@ -3,7 +3,7 @@
  *
  * @since 0.1.0
  */
-import { byId, make, show } from "./Dom.js"
+import { byId, make, show } from "../Dom.js"
 
 interface Schema {
   readonly $ref?: string

@@ -1,0 +1,131 @@
+/**
+ * Turns the tokens of a Markdown text into elements, while the text arrives. Text becomes text nodes and nothing else;
+ * the elements are those of the table; addresses go through an allow-list. So no text can become markup.
+ *
+ * @since 0.1.0
+ */
+import * as Smd from "streaming-markdown"
+import { safeUrl } from "./Url.js"
+
+const tags: { readonly [token: number]: keyof HTMLElementTagNameMap } = {
+  [Smd.PARAGRAPH]: "p",
+  [Smd.HEADING_1]: "h3",
+  [Smd.HEADING_2]: "h3",
+  [Smd.HEADING_3]: "h4",
+  [Smd.HEADING_4]: "h5",
+  [Smd.HEADING_5]: "h6",
+  [Smd.HEADING_6]: "h6",
+  [Smd.BLOCKQUOTE]: "blockquote",
+  [Smd.LINE_BREAK]: "br",
+  [Smd.RULE]: "hr",
+  [Smd.ITALIC_AST]: "em",
+  [Smd.ITALIC_UND]: "em",
+  [Smd.STRONG_AST]: "strong",
+  [Smd.STRONG_UND]: "strong",
+  [Smd.STRIKE]: "s",
+  [Smd.CODE_INLINE]: "code",
+  [Smd.RAW_URL]: "a",
+  [Smd.LINK]: "a",
+  // A picture from elsewhere would tell a stranger who reads what: it is offered as a link.
+  [Smd.IMAGE]: "a",
+  [Smd.LIST_UNORDERED]: "ul",
+  [Smd.LIST_ORDERED]: "ol",
+  [Smd.LIST_ITEM]: "li",
+  [Smd.TABLE_ROW]: "tr",
+  [Smd.EQUATION_BLOCK]: "code",
+  [Smd.EQUATION_INLINE]: "code"
+}
+
+/** Texts of which each finds its own direction. */
+const directed = new Set(["P", "H3", "H4", "H5", "H6", "LI", "BLOCKQUOTE", "TD", "TH", "UL", "OL"])
+
+const make = (tag: keyof HTMLElementTagNameMap): HTMLElement => {
+  const element = document.createElement(tag)
+  if (directed.has(element.tagName)) element.dir = "auto"
+  return element
+}
+
+/** Where a token's content goes, and what is put into the parent for it. */
+const place = (parent: HTMLElement, token: Smd.Token): HTMLElement => {
+  switch (token) {
+    case Smd.CODE_BLOCK:
+    case Smd.CODE_FENCE: {
+      const block = parent.appendChild(make("pre"))
+      block.dir = "ltr"
+      block.tabIndex = 0
+      return block.appendChild(make("code"))
+    }
+    case Smd.CHECKBOX: {
+      const box = document.createElement("input")
+      box.type = "checkbox"
+      box.disabled = true
+      return parent.appendChild(box)
+    }
+    case Smd.TABLE: {
+      const scroll = parent.appendChild(make("div"))
+      scroll.className = "scroll"
+      scroll.tabIndex = 0
+      return scroll.appendChild(make("table"))
+    }
+    case Smd.TABLE_ROW: {
+      const body = parent.children.length === 0 ? "thead" : "tbody"
+      const part = parent.children[1] ?? parent.appendChild(make(body))
+      return part.appendChild(make("tr"))
+    }
+    case Smd.TABLE_CELL:
+      return parent.appendChild(make(parent.parentElement?.tagName === "THEAD" ? "th" : "td"))
+    default:
+      return parent.appendChild(make(tags[token] ?? "span"))
+  }
+}
+
+const point = (element: HTMLElement, address: string) => {
+  const url = safeUrl(address)
+  if (!(element instanceof HTMLAnchorElement) || url === undefined) return
+  element.href = url
+  element.title = url
+  element.target = "_blank"
+  element.rel = "noopener noreferrer nofollow"
+}
+
+const attribute = (element: HTMLElement, kind: Smd.Attr, value: string) => {
+  switch (kind) {
+    case Smd.HREF:
+    case Smd.SRC:
+      return point(element, value)
+    case Smd.CHECKED:
+      return element.setAttribute("checked", "")
+    case Smd.START:
+      return element.setAttribute("start", String(Number.parseInt(value, 10) || 1))
+    case Smd.LANG:
+      if (element.parentElement) element.parentElement.dataset.language = value.slice(0, 40)
+  }
+}
+
+/**
+ * A renderer into an element, which it empties first.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const makeRenderer = (root: HTMLElement): Smd.Renderer<undefined> => {
+  root.replaceChildren()
+  const open: Array<HTMLElement> = [root]
+  const inside = () => open.at(-1) ?? root
+  return {
+    data: undefined,
+    add_token: (_, token) => {
+      if (token !== Smd.DOCUMENT) open.push(place(inside(), token))
+    },
+    end_token: () => {
+      if (open.length > 1) open.pop()
+    },
+    add_text: (_, text) => {
+      const last = inside().lastChild
+      // One node that grows, so that a selection in it survives.
+      if (last instanceof Text) last.appendData(text)
+      else inside().append(text)
+    },
+    set_attr: (_, kind, value) => attribute(inside(), kind, value)
+  }
+}
