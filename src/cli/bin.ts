@@ -12,6 +12,7 @@ import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Wiring from "../node/Wiring.js"
 import * as Cli from "./Cli.js"
+import { Failure } from "./Failure.js"
 
 /** Whoever sends a second signal does not want to wait. One that npm or a terminal doubled is not a second one. */
 const doubledMs = 300
@@ -38,7 +39,7 @@ Cli.run(Wiring.layer)(process.argv).pipe(
     disablePrettyLogger: true,
     teardown: (exit, onExit) => {
       if (Exit.isSuccess(exit) || Cause.isInterruptedOnly(exit.cause)) return onExit(0)
-      const failure = Option.filter(Cause.failureOption(exit.cause), (error) => error instanceof Cli.Failure)
+      const failure = Option.filter(Cause.failureOption(exit.cause), (error) => error instanceof Failure)
       const { exitCode, message } = Option.getOrElse(failure, () => ({
         exitCode: 1,
         message: `Runlet failed unexpectedly.\n${Cause.pretty(exit.cause)}`

@@ -9,10 +9,12 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import packageJson from "../../package.json" with { type: "json" }
 import * as Cli from "../../src/cli/Cli.js"
+import { Failure } from "../../src/cli/Failure.js"
+import type { Wiring } from "../../src/cli/Serve.js"
 import { StoreError } from "../../src/store/RunStore.js"
 import * as Fake from "../http/FakeEngine.js"
 
-const wiring: Cli.Wiring = () =>
+const wiring: Wiring = () =>
   Layer.unwrapEffect(Effect.map(Fake.make({ heartbeatMs: 60_000 }), (fake) => Fake.layer(fake)))
 
 /** Runs a command line until it fails, or until it is ready and somebody interrupts it. */
@@ -39,11 +41,11 @@ const runlet = (args: ReadonlyArray<string>, stack = wiring) =>
     return { fiber, ready: Deferred.await(ready), said }
   })
 
-const failure = (args: ReadonlyArray<string>, stack?: Cli.Wiring) =>
+const failure = (args: ReadonlyArray<string>, stack?: Wiring) =>
   Effect.gen(function* () {
     const { fiber } = yield* runlet(args, stack)
     const error = yield* Effect.flip(Fiber.join(fiber))
-    if (!(error instanceof Cli.Failure)) return yield* Effect.dieMessage(`unexpected failure: ${String(error)}`)
+    if (!(error instanceof Failure)) return yield* Effect.dieMessage(`unexpected failure: ${String(error)}`)
     return [error.exitCode, error.message] as const
   })
 
@@ -93,7 +95,7 @@ describe("serve", () => {
   it.scopedLive("a store that does not open is told in one line", () =>
     Effect.gen(function* () {
       const broken =
-        (reason: StoreError["reason"]): Cli.Wiring =>
+        (reason: StoreError["reason"]): Wiring =>
         () =>
           Layer.fail(new StoreError({ reason, method: "open", cause: new Error("SQLITE_CANTOPEN") }))
       for (const reason of ["unavailable", "corrupt"] as const) {

@@ -1,0 +1,128 @@
+/**
+ * `runlet serve`: the server, from its configuration to its end.
+ *
+ * @since 0.1.0
+ */
+import * as Command from "@effect/cli/Command"
+import * as Options from "@effect/cli/Options"
+import type * as FileSystem from "@effect/platform/FileSystem"
+import * as PlatformServer from "@effect/platform/HttpServer"
+import type { ServeError } from "@effect/platform/HttpServerError"
+import * as Console from "effect/Console"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Scope from "effect/Scope"
+import type { RunEngine } from "../engine/RunEngine.js"
+import * as Auth from "../http/Auth.js"
+import * as HttpServer from "../http/HttpServer.js"
+import * as Config from "../node/Config.js"
+import type { StoreError } from "../store/RunStore.js"
+import { Failure, ofConfig } from "./Failure.js"
+import * as Flags from "./Flags.js"
+
+/**
+ * The stack that a configuration describes.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export type Wiring = (config: Config.Config) => Layer.Layer<RunEngine, Config.ConfigError | StoreError>
+
+const codeOf = (cause: unknown): string | undefined =>
+  typeof cause === "object" && cause !== null && "code" in cause && typeof cause.code === "string"
+    ? cause.code
+    : undefined
+
+const cannotListen = ({ cause }: ServeError, { host, port }: Config.Config): Failure => {
+  const code = codeOf(cause)
+  const reasons: { readonly [code: string]: string } = {
+    EADDRINUSE: `port ${port} is in use. Stop what uses it, or choose another with --port`,
+    EACCES: `port ${port} may not be opened by this user. Choose another with --port`,
+    EADDRNOTAVAIL: `${host} is no address of this machine. Choose another with --host`,
+    ENOTFOUND: `${host} is no known name. Choose another with --host`
+  }
+  return new Failure({
+    message: `Can not listen on ${host}:${port}: ${reasons[code ?? ""] ?? code ?? "unknown reason"}`,
+    exitCode: 1
+  })
+}
+
+const cannotOpen = ({ reason }: StoreError, { data }: Config.Config): Failure =>
+  new Failure({
+    message:
+      reason === "corrupt"
+        ? `The database ${data} is damaged, or of a newer version. Restore it, or choose another with --data`
+        : `The database ${data} can not be opened. Check that it may be written and is not locked, or choose another with --data`,
+    exitCode: 1
+  })
+
+const authentication = ({ auth, host }: Config.Config) => {
+  if (auth.tokens.length > 0) return Effect.succeed(Auth.layerTokens(auth.tokens))
+  return Auth.isLoopback(host)
+    ? Effect.succeed(Auth.layerNone)
+    : new Failure({
+        message: `Without authentication Runlet serves this machine only, not ${host}. Configure auth.tokens, or use --host 127.0.0.1`,
+        exitCode: 2
+      })
+}
+
+const urlOf = (address: PlatformServer.Address): string => {
+  if (address._tag === "UnixAddress") return address.path
+  const host = address.hostname.includes(":") ? `[${address.hostname}]` : address.hostname
+  return `http://${host}:${address.port}`
+}
+
+/** The part of the grace time after which the process ends, whatever is not finished. */
+const patience = 0.98
+
+/**
+ * Serves until it is interrupted, and has stopped within the grace time then.
+ *
+ * @since 0.1.0
+ * @category programs
+ */
+export const serve = (flags: Config.Flags, wiring: Wiring): Effect.Effect<never, Failure, FileSystem.FileSystem> =>
+  Effect.gen(function* () {
+    const config = yield* Config.load(flags)
+    const auth = yield* authentication(config)
+    const server = HttpServer.layer(config).pipe(Layer.provide(auth), Layer.provide(wiring(config)))
+    return yield* Effect.acquireUseRelease(
+      Scope.make(),
+      (scope) =>
+        Effect.gen(function* () {
+          const context = yield* Effect.catchTags(Layer.buildWithScope(server, scope), {
+            ServeError: (error) => cannotListen(error, config),
+            StoreError: (error) => cannotOpen(error, config)
+          })
+          yield* Console.log(`Runlet is ready at ${urlOf(Context.get(context, PlatformServer.HttpServer).address)}`)
+          return yield* Effect.never
+        }),
+      // What does not let itself be stopped is left behind.
+      (scope) =>
+        Scope.close(scope, Exit.void).pipe(
+          Effect.interruptible,
+          Effect.disconnect,
+          Effect.timeoutOption(config.limits.shutdownGraceMs * patience)
+        )
+    )
+  }).pipe(Effect.catchTag("ConfigError", ofConfig))
+
+const flags = {
+  config: Flags.config,
+  host: Flags.optional(Options.text("host").pipe(Options.withDescription("Address to listen on (default 127.0.0.1)"))),
+  port: Flags.optional(
+    Options.integer("port").pipe(Options.withDescription("Port to listen on, 0 for any free one (default 4747)"))
+  ),
+  data: Flags.data
+}
+
+/**
+ * The command `serve` over a stack.
+ *
+ * @since 0.1.0
+ * @category commands
+ */
+export const command = (wiring: Wiring) =>
+  Command.make("serve", flags, (given) => serve(given, wiring)).pipe(Command.withDescription("Serve runs over HTTP"))
