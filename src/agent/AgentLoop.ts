@@ -4,6 +4,7 @@
  *
  * @since 0.1.0
  */
+import * as Channel from "effect/Channel"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { IdGenerator } from "../domain/Ids.js"
@@ -11,7 +12,7 @@ import type { RunInput } from "../domain/RunInput.js"
 import type { RunState } from "../domain/RunState.js"
 import type { Model, ModelMessage } from "../model/Model.js"
 import type * as Emission from "./Emission.js"
-import { modelTurn } from "./ModelTurn.js"
+import { type Options as ModelTurnOptions, modelTurn } from "./ModelTurn.js"
 import type { Step } from "./NextStep.js"
 import type { ToolCatalog } from "./ToolCatalog.js"
 import { runTools, settle, type ToolSetting } from "./ToolTurn.js"
@@ -58,25 +59,32 @@ const callModel = (
   setting: Setting,
   step: Extract<Step, { readonly _tag: "CallModel" }>
 ): Stream.Stream<Emission.Emission> =>
-  Stream.unwrap(
-    Effect.gen(function* () {
-      const { catalog, input, model, state } = setting
-      const draft = step.continueDraft && model.continuesDraft === true
-      const messages = yield* setting.prompt(state, draft)
-      return modelTurn({
-        state,
-        model,
-        catalog,
-        request: {
-          runId: state.runId,
-          conversationId: state.start?.conversationId ?? "",
-          attempt: state.attempt,
-          iteration: step.iteration,
-          messages,
-          tools: input.tools.filter((tool) => catalog.has(tool.name)),
-          enableThinking: input.enableThinking,
-          continueDraft: draft
-        }
-      })
-    })
+  Stream.fromChannel(
+    // Not `unwrap`, which would hand on every delta by itself.
+    Channel.flatMap(Channel.fromEffect(turnOf(setting, step)), (turn) => Stream.toChannel(modelTurn(turn)))
   )
+
+const turnOf = (
+  setting: Setting,
+  step: Extract<Step, { readonly _tag: "CallModel" }>
+): Effect.Effect<ModelTurnOptions> =>
+  Effect.gen(function* () {
+    const { catalog, input, model, state } = setting
+    const draft = step.continueDraft && model.continuesDraft === true
+    const messages = yield* setting.prompt(state, draft)
+    return {
+      state,
+      model,
+      catalog,
+      request: {
+        runId: state.runId,
+        conversationId: state.start?.conversationId ?? "",
+        attempt: state.attempt,
+        iteration: step.iteration,
+        messages,
+        tools: input.tools.filter((tool) => catalog.has(tool.name)),
+        enableThinking: input.enableThinking,
+        continueDraft: draft
+      }
+    }
+  })

@@ -4,10 +4,14 @@
  * @since 0.1.0
  */
 import * as Cause from "effect/Cause"
+import * as Channel from "effect/Channel"
 import * as Chunk from "effect/Chunk"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Option from "effect/Option"
 import * as Random from "effect/Random"
+import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { AgentEvent, Usage } from "../domain/AgentEvent.js"
 import * as Fold from "../domain/RunState.js"
@@ -146,19 +150,13 @@ const completeTurn = (translator: Translator, finish: ModelFinish, model: Model)
     return Emission.durable(events, { side })
   })
 
-/** What went wrong, or `undefined` for an interruption. A provider that throws is a fault of ours, not of the person's. */
-const readCause = (cause: Cause.Cause<ModelError>): ModelError | undefined => {
-  if (Cause.isInterruptedOnly(cause)) return undefined
-  const failed = Cause.failureOption(cause)
-  return failed._tag === "Some"
-    ? failed.value
-    : new ModelError({
-        code: "internal",
-        message: "The model's provider failed in an unexpected way. Continue to try again.",
-        retryable: false,
-        recoverable: true
-      })
-}
+/** A provider that throws is a fault of ours, not of the person's. */
+const internal = new ModelError({
+  code: "internal",
+  message: "The model's provider failed in an unexpected way. Continue to try again.",
+  retryable: false,
+  recoverable: true
+})
 
 const truncated = new ModelError({
   code: "truncated",
@@ -167,6 +165,68 @@ const truncated = new ModelError({
   recoverable: true
 })
 
+/** How a try of the turn ended. */
+type Outcome =
+  | { readonly _tag: "Finished"; readonly finish: ModelFinish }
+  | { readonly _tag: "Failed"; readonly error: ModelError }
+  | { readonly _tag: "Interrupted" }
+
+const outcomeOf = (cause: Cause.Cause<ModelError>): Outcome => {
+  if (Cause.isInterruptedOnly(cause)) return { _tag: "Interrupted" }
+  return { _tag: "Failed", error: Option.getOrElse(Cause.failureOption(cause), () => internal) }
+}
+
+type Emissions<Done> = Channel.Channel<Chunk.Chunk<Emission.Emission>, unknown, never, unknown, Done>
+
+/** What comes next of the provider's parts: more, or how it ended. */
+type Next = { readonly _tag: "Parts"; readonly parts: Chunk.Chunk<ModelPart> } | Outcome
+
+/**
+ * What one try publishes; its done value is how it ended, and the provider is let go by then. One channel made by hand:
+ * each operator of a stream would cost as much for every delta as all that is done with it.
+ */
+const tryOnce = ({ model, request }: Options, translator: Translator): Emissions<Outcome> => {
+  const published = (pull: Effect.Effect<Next>): Emissions<Outcome> => {
+    const loop: Emissions<Outcome> = Channel.flatMap(Channel.fromEffect(pull), (next) => {
+      if (next._tag !== "Parts") return Channel.succeed(next)
+      const events = translator.chunk(next.parts)
+      const { finish } = translator
+      const then = finish === undefined ? loop : Channel.succeed<Outcome>({ _tag: "Finished", finish })
+      return events.length === 0 ? then : Channel.flatMap(Channel.write(Chunk.of(Emission.events(events))), () => then)
+    })
+    return loop
+  }
+  return Channel.acquireUseRelease(
+    Scope.make(),
+    (scope) =>
+      Channel.flatMap(
+        Channel.fromEffect(Channel.toPullIn(Stream.toChannel(Stream.suspend(() => model.stream(request))), scope)),
+        (pull) =>
+          published(
+            Effect.matchCause(pull, {
+              onFailure: outcomeOf,
+              onSuccess: (given): Next =>
+                Either.isRight(given) ? { _tag: "Parts", parts: given.right } : { _tag: "Failed", error: truncated }
+            })
+          )
+      ),
+    (scope, exit) => Scope.close(scope, exit)
+  )
+}
+
+/**
+ * What the events of one model turn need to know.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Options {
+  readonly state: Fold.RunState
+  readonly model: Model
+  readonly request: ModelRequest
+  readonly catalog: ToolCatalog.ToolCatalog
+}
+
 /**
  * The events of one model turn, up to its durable `model-end`, or a `Fail`. A failure that may pass is tried again, with
  * a `model-retry` event, as long as nothing of the turn was published.
@@ -174,48 +234,35 @@ const truncated = new ModelError({
  * @since 0.1.0
  * @category streams
  */
-export const modelTurn = (options: {
-  readonly state: Fold.RunState
-  readonly model: Model
-  readonly request: ModelRequest
-  readonly catalog: ToolCatalog.ToolCatalog
-}): Stream.Stream<Emission.Emission> => attempt(options, 0)
+export const modelTurn = (options: Options): Stream.Stream<Emission.Emission> => Stream.fromChannel(attempt(options, 0))
 
-const attempt = (options: Parameters<typeof modelTurn>[0], retry: number): Stream.Stream<Emission.Emission> =>
-  Stream.suspend(() => {
+const attempt = (options: Options, retry: number): Emissions<unknown> =>
+  Channel.suspend(() => {
     const { model, request } = options
     const translator = new Translator(options.state, request.iteration, options.catalog)
-    const end = Stream.suspend(() => {
-      const { finish } = translator
-      return finish === undefined ? Stream.fail(truncated) : Stream.fromEffect(completeTurn(translator, finish, model))
-    })
-    return Stream.suspend(() => model.stream(request)).pipe(
-      Stream.takeUntil((part) => part.type === "finish"),
-      Stream.mapChunks((parts) => {
-        const events = translator.chunk(parts)
-        return events.length === 0 ? Chunk.empty<Emission.Emission>() : Chunk.of(Emission.events(events))
-      }),
-      Stream.concat(end),
-      Stream.catchAllCause((cause) => {
-        const error = readCause(cause)
-        if (error === undefined) return Stream.execute(Effect.interrupt)
-        return Stream.unwrap(
-          Effect.map(Random.next, (random) => {
+    return Channel.flatMap(tryOnce(options, translator), (outcome) => {
+      switch (outcome._tag) {
+        case "Finished":
+          return Channel.flatMap(Channel.fromEffect(completeTurn(translator, outcome.finish, model)), emit)
+        case "Interrupted":
+          return Channel.fromEffect(Effect.interrupt)
+        case "Failed":
+          return Channel.flatMap(Channel.fromEffect(Random.next), (random) => {
+            const { error } = outcome
             const delayMs = translator.published ? undefined : retryDelayMs(error, retry + 1, random)
-            if (delayMs === undefined) return Stream.succeed(failure(error))
-            return Stream.succeed<Emission.Emission>(
-              Emission.durable([
-                { type: "model-retry", iteration: request.iteration, retry: retry + 1, delayMs, code: error.code }
-              ])
-            ).pipe(
-              Stream.concat(Stream.execute(Effect.sleep(Duration.millis(delayMs)))),
-              Stream.concat(attempt(options, retry + 1))
+            if (delayMs === undefined) return emit(failure(error))
+            const { code } = error
+            const { iteration } = request
+            return emit(Emission.durable([{ type: "model-retry", iteration, retry: retry + 1, delayMs, code }])).pipe(
+              Channel.zipRight(Channel.fromEffect(Effect.sleep(Duration.millis(delayMs)))),
+              Channel.zipRight(attempt(options, retry + 1))
             )
           })
-        )
-      })
-    )
+      }
+    })
   })
+
+const emit = (emission: Emission.Emission): Emissions<void> => Channel.write(Chunk.of(emission))
 
 const failure = ({ code, message, recoverable }: ModelError): Emission.Emission => ({
   _tag: "Fail",

@@ -4,9 +4,12 @@
  * @since 0.1.0
  */
 import * as Cause from "effect/Cause"
+import * as Channel from "effect/Channel"
+import * as Chunk from "effect/Chunk"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import * as AgentLoop from "../agent/AgentLoop.js"
@@ -229,7 +232,7 @@ const loop = (
             },
             prompt: (at, draft) => Effect.orDie(RunPrompt.build(store, row, base, model, at, draft))
           }
-          yield* Stream.runForEach(AgentLoop.run(setting, step), (emission) => carryOut(env, active, emission)).pipe(
+          yield* each(AgentLoop.run(setting, step), (emission) => carryOut(env, active, emission)).pipe(
             Effect.withSpan(`runlet.${step._tag === "CallModel" ? "model" : "tools"}`, {
               attributes: { "runlet.iteration": state.iteration }
             })
@@ -250,6 +253,27 @@ const loop = (
       }
     }
   })
+
+/** `Stream.runForEach` without a sink: half the price for each delta. */
+const each = <A, E, R>(
+  stream: Stream.Stream<A, never, R>,
+  use: (item: A) => Effect.Effect<void, E>
+): Effect.Effect<void, E, R> =>
+  Effect.scoped(
+    Effect.flatMap(Channel.toPull(Stream.toChannel(stream)), (pull) => {
+      const loop: Effect.Effect<void, E, R> = Effect.flatMap(pull, (given) =>
+        Either.isLeft(given)
+          ? Effect.void
+          : Effect.zipRight(
+              given.right.length === 1
+                ? use(Chunk.unsafeHead(given.right))
+                : Effect.forEach(given.right, use, { discard: true }),
+              loop
+            )
+      )
+      return loop
+    })
+  )
 
 const decisionOf = (
   step: Extract<Step, { readonly _tag: "AwaitApproval" | "EndIteration" | "Finish" | "Fail" }>,
