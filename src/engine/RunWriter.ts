@@ -59,7 +59,7 @@ interface Entry {
   readonly side?: SideRecord | undefined
   readonly within?: Effect.Effect<void, ToolConflict> | undefined
   readonly onConflict?: ((conflict: ToolConflict) => AgentEvent) | undefined
-  readonly size: number
+  size: number
   readonly done?: Deferred.Deferred<Decided, WriterClosed> | undefined
 }
 
@@ -78,6 +78,14 @@ const maxEvents = 1000
 const maxWaiting = 5000
 
 const isTerminal = (type: AgentEvent["type"]): boolean => type === "finish" || type === "cancelled" || type === "error"
+
+/** Whether the run's row shows nothing of such an event. */
+const isQuiet = (type: AgentEvent["type"]): boolean =>
+  type === "text-delta" ||
+  type === "reasoning-delta" ||
+  type === "tool-call-delta" ||
+  type === "tool-result-delta" ||
+  type === "checkpoint"
 
 /**
  * The row as a state shows it.
@@ -105,7 +113,9 @@ export const rowChange = (state: Fold.RunState): RowChange => {
  * @since 0.1.0
  * @category conversions
  */
-export const appendOf = (numbered: Numbering.Numbered): Pick<Append, "events" | "set" | "turn"> => {
+export const appendOf = (
+  numbered: Numbering.Numbered
+): Pick<Append, "events" | "turn"> & { readonly set: RowChange } => {
   const { closed, events, state } = numbered
   if (closed === undefined) return { events, set: rowChange(state) }
   const { closed: _, open: __, ...header } = closed.state
@@ -120,6 +130,8 @@ export const appendOf = (numbered: Numbering.Numbered): Pick<Append, "events" | 
  */
 export class RunWriter {
   private queue: Array<Entry> = []
+  /** The last entry of the queue, if it is made of facts that nobody waits for and may still grow. */
+  private growing: { readonly entry: Entry; readonly events: Array<AgentEvent> } | undefined
   private waiting = 0
   private deltas = 0
   private prepared: Prepared | undefined
@@ -157,23 +169,38 @@ export class RunWriter {
   }
 
   private push(entry: Entry): void {
+    this.growing = undefined
     this.queue.push(entry)
     this.waiting += entry.size
     this.options.notify(this)
   }
 
-  private sanitized(events: ReadonlyArray<AgentEvent>): ReadonlyArray<AgentEvent> {
-    const out: Array<AgentEvent> = []
+  private sanitized(events: ReadonlyArray<AgentEvent>, out: Array<AgentEvent> = []): Array<AgentEvent> {
     for (const event of events) for (const clean of this.sanitizer.push(event)) out.push(clean)
     return out
+  }
+
+  private add(events: ReadonlyArray<AgentEvent>): void {
+    const { growing } = this
+    if (growing !== undefined && growing.events.length < maxEvents) {
+      const before = growing.events.length
+      const added = this.sanitized(events, growing.events).length - before
+      growing.entry.size += added
+      this.waiting += added
+      return
+    }
+    const clean = this.sanitized(events)
+    if (clean.length === 0) return
+    const entry: Entry = { decide: () => ({ events: clean }), size: clean.length }
+    this.push(entry)
+    this.growing = { entry, events: clean }
   }
 
   /** Adds facts, and waits only when the store is far behind. */
   offer(events: ReadonlyArray<AgentEvent>): Effect.Effect<void, WriterClosed> {
     return Effect.suspend(() => {
       if (this.closed !== undefined) return Effect.fail(this.closed)
-      const clean = this.sanitized(events)
-      if (clean.length > 0) this.push({ decide: () => ({ events: clean }), size: clean.length })
+      this.add(events)
       return this.waiting > maxWaiting ? Effect.asVoid(this.settled) : Effect.void
     })
   }
@@ -216,6 +243,7 @@ export class RunWriter {
 
   /** The next append, or `undefined` when there is nothing to store. Answers waiting decisions that write nothing. */
   prepare(now: number): Append | undefined {
+    this.growing = undefined
     let state = this.state
     let deltas = this.deltas
     const events: Array<Numbering.Numbered["events"][number]> = []
@@ -266,10 +294,10 @@ export class RunWriter {
       epoch: this.epoch,
       expectedSeq: this.state.seq,
       events,
-      set: {
-        ...rowChange(state),
-        lease: giveUp || RunStatus.isEnded(state.status) ? null : this.options.lease
-      },
+      set:
+        giveUp || raiseEpoch || !events.every(({ type }) => isQuiet(type))
+          ? { ...rowChange(state), lease: giveUp || RunStatus.isEnded(state.status) ? null : this.options.lease }
+          : undefined,
       ...(raiseEpoch && { raiseEpoch }),
       ...(turn !== undefined && { turn }),
       ...(sides.length > 0 && { sides }),
@@ -328,7 +356,7 @@ export class RunWriter {
 
   private written(prepared: Prepared): void {
     this.complete(prepared.entries, prepared.decided)
-    if (RunStatus.isEnded(this.state.status) || prepared.append.set.lease === null) {
+    if (RunStatus.isEnded(this.state.status) || prepared.append.set?.lease === null) {
       this.close("The run has ended or was given up.")
     }
   }
@@ -339,6 +367,7 @@ export class RunWriter {
     this.closed = new WriterClosed({ message })
     const queue = this.queue
     this.queue = []
+    this.growing = undefined
     for (const entry of queue) {
       if (entry.done !== undefined) Deferred.unsafeDone(entry.done, Effect.fail(this.closed))
     }

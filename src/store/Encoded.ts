@@ -81,7 +81,7 @@ export interface EncodedSide {
  * @category models
  */
 export interface EncodedAppend extends Omit<Append, "set" | "turn" | "sides"> {
-  readonly set: EncodedChange
+  readonly set: EncodedChange | undefined
   readonly turn: EncodedTurn | undefined
   readonly sides: ReadonlyArray<EncodedSide>
 }
@@ -233,7 +233,7 @@ const optionalRow = (method: string) => (row: EncodedRow | undefined) =>
 
 const encodeAppend = ({ set, sides, turn, ...append }: Append): EncodedAppend => ({
   ...append,
-  set: {
+  set: set && {
     ...set,
     usage: set.usage === undefined ? undefined : JSON.stringify(set.usage),
     error: set.error == null ? set.error : JSON.stringify(set.error)

@@ -138,6 +138,8 @@ export interface RowChange {
  * - `expectedSeq`: refused as `Moved` unless the run's last seq is this one
  * - `raiseEpoch`: the append takes the run away from its owner
  * - `onlyIfLatest`: refused as `Moved` when the conversation has a run of a later place, or another active run
+ * - `set`: absent, the events say nothing that the row shows: it and its lease stay as they are. By far the most frequent
+ *   append, and a much cheaper one
  * - `within`: run in the same transaction; when it fails nothing is stored and the outcome is `Rejected`
  *
  * A run that has ended for good is refused as `Fenced`, whatever the append says.
@@ -152,7 +154,7 @@ export interface Append {
   readonly raiseEpoch?: boolean | undefined
   readonly onlyIfLatest?: boolean | undefined
   readonly events: ReadonlyArray<Omit<StoredEvent, "seq">>
-  readonly set: RowChange
+  readonly set?: RowChange | undefined
   readonly turn?: TurnRow | undefined
   readonly sides?: ReadonlyArray<SideRecord> | undefined
   readonly within?: Effect.Effect<void, ToolConflict> | undefined

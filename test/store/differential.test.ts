@@ -24,6 +24,7 @@ const AppendCommand = Schema.Struct({
   raise: Schema.Boolean,
   latest: Schema.Boolean,
   count: Schema.Int.pipe(Schema.between(0, 7)),
+  set: Schema.Boolean,
   status: Status,
   recoverable: Schema.Boolean,
   lease: Schema.Literal("take", "give", "none", "none"),
@@ -88,14 +89,16 @@ const toAppend = (store: Store, known: ReadonlyArray<Known>, command: AppendComm
       raiseEpoch: command.raise,
       onlyIfLatest: command.latest,
       events: texts(command.count, now),
-      set: {
-        status: command.status,
-        recoverable: command.recoverable,
-        lease,
-        nextExpiry: expiry,
-        ...(command.status === "failed" && { error: ending.failed(true).set.error }),
-        ...(command.text && { assistantText: `text of ${now}`, iteration: command.count })
-      },
+      set: command.set
+        ? {
+            status: command.status,
+            recoverable: command.recoverable,
+            lease,
+            nextExpiry: expiry,
+            ...(command.status === "failed" && { error: ending.failed(true).set?.error }),
+            ...(command.text && { assistantText: `text of ${now}`, iteration: command.count })
+          }
+        : undefined,
       within:
         command.within === "none"
           ? undefined

@@ -2,7 +2,7 @@ import * as Statement from "@effect/sql/Statement"
 import { describe, expect, it } from "@effect/vitest"
 import Database from "better-sqlite3"
 import * as Effect from "effect/Effect"
-import { moveStatement } from "../../src/store/internal/sqlAppend.js"
+import { moveStatement, plainMoveStatement } from "../../src/store/internal/sqlAppend.js"
 import { RunStore } from "../../src/store/RunStore.js"
 import * as Sqlite from "../../src/store/Sqlite.js"
 import { append, begin, create, end, park, requeue, texts, tryClaim } from "../../src/testing/store/fixtures.js"
@@ -85,6 +85,7 @@ describe("query plans", () => {
           )
         )
         statements.set(moveStatement(yield* WriteClient), ["[]"])
+        statements.set(plainMoveStatement(yield* WriteClient), ["[]"])
       }).pipe(Effect.provide(Sqlite.layer({ filename })))
       expect(statements.size).toBeGreaterThan(40)
       const db = yield* Effect.acquireRelease(

@@ -133,8 +133,10 @@ const record = (run: Run, events: ReadonlyArray<Omit<StoredEvent, "seq">>): void
   for (const event of events) run.events.push({ ...event, seq: run.events.length + 1 })
 }
 
+const unchanged = { usage: undefined, error: undefined }
+
 const leaseOf = (row: EncodedRow, append: EncodedAppend, now: number): Pick<EncodedRow, "owner" | "leaseExpiresAt"> => {
-  const { lease, status } = append.set
+  const { lease, status } = append.set ?? { ...unchanged, status: row.status }
   if (!Status.isExecuting(status) || lease === null) return { owner: undefined, leaseExpiresAt: undefined }
   if (lease !== undefined) return { owner: lease.owner, leaseExpiresAt: now + lease.ttlMs }
   return append.raiseEpoch === true ? { owner: undefined, leaseExpiresAt: undefined } : row
@@ -150,7 +152,7 @@ export const change = (data: Data, append: EncodedAppend, now: number): AppendOu
   const run = data.runs.get(append.key)
   if (run === undefined) return fenced
   const { row } = run
-  const { set } = append
+  const set = append.set ?? { ...unchanged, status: row.status }
   const at = append.events.at(-1)?.createdAt ?? now
   const ended = Status.isEnded(set.status)
   const { leaseExpiresAt, owner } = leaseOf(row, append, now)

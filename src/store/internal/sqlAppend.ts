@@ -8,11 +8,12 @@
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type { Connection } from "@effect/sql/SqlConnection"
 import type { SqlError } from "@effect/sql/SqlError"
+import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Status from "../../domain/RunStatus.js"
 import type { ToolConflict } from "../../tool/Tool.js"
-import type { EncodedAppend } from "../Encoded.js"
+import type { EncodedAppend, EncodedChange } from "../Encoded.js"
 import type { AppendOutcome, StoredEvent } from "../RunStore.js"
 import type { Transaction } from "./sqlTransaction.js"
 
@@ -44,7 +45,7 @@ const fields = [
 const flag = (value: boolean): 0 | 1 => (value ? 1 : 0)
 
 const element = (append: EncodedAppend, now: number): ReadonlyArray<string | number | null> => {
-  const { set } = append
+  const set: Partial<EncodedChange> = append.set ?? {}
   return [
     append.key,
     append.epoch ?? null,
@@ -53,7 +54,7 @@ const element = (append: EncodedAppend, now: number): ReadonlyArray<string | num
     flag(append.onlyIfLatest === true),
     append.events.length,
     append.events.at(-1)?.createdAt ?? now,
-    set.status,
+    set.status ?? null,
     set.recoverable === undefined ? null : flag(set.recoverable),
     set.attempt ?? null,
     set.iteration ?? null,
@@ -65,10 +66,30 @@ const element = (append: EncodedAppend, now: number): ReadonlyArray<string | num
     flag(set.lease !== undefined),
     set.lease?.owner ?? null,
     set.lease == null ? null : now + set.lease.ttlMs,
-    flag(Status.isExecuting(set.status)),
-    flag(Status.isEnded(set.status))
+    set.status === undefined ? null : flag(Status.isExecuting(set.status)),
+    set.status === undefined ? null : flag(Status.isEnded(set.status))
   ]
 }
+
+/** Whether an append leaves the row alone, so that no index of its columns has to be touched. */
+const isPlain = ({ onlyIfLatest, raiseEpoch, set }: EncodedAppend): boolean =>
+  set === undefined && raiseEpoch !== true && onlyIfLatest !== true
+
+const plainFields = ["key", "epoch", "expected_seq", "n", "at"] as const
+
+const plainElement = ({ epoch, events, expectedSeq, key }: EncodedAppend, now: number) => [
+  key,
+  epoch ?? null,
+  expectedSeq ?? null,
+  events.length,
+  events.at(-1)?.createdAt ?? now
+]
+
+/** A batch as a table `b`, from its one parameter: a JSON array of an array for each append. */
+const batchSource = (sql: SqlClient.SqlClient, names: ReadonlyArray<string>): string =>
+  sql.onDialectOrElse({
+    orElse: () => `SELECT ${names.map((name, index) => `value ->> ${index} AS ${name}`).join(", ")} FROM json_each(`
+  })
 
 /** A run's events and the seq before the first of them. */
 interface Placed {
@@ -172,27 +193,24 @@ const quiet = Effect.withTracerEnabled(false)
  * @category statements
  */
 export const moveStatement = (sql: SqlClient.SqlClient): string => {
-  const source = sql.onDialectOrElse({
-    orElse: () => `SELECT ${fields.map((name, index) => `value ->> ${index} AS ${name}`).join(", ")} FROM json_each(`
-  })
   return sql`
     UPDATE runs SET
       last_seq = runs.last_seq + b.n,
       epoch = runs.epoch + b.raise,
-      status = b.status,
-      recoverable = CASE WHEN b.status = 'failed' THEN COALESCE(b.recoverable, runs.recoverable) END,
+      status = COALESCE(b.status, runs.status),
+      recoverable = CASE WHEN COALESCE(b.status, runs.status) = 'failed' THEN COALESCE(b.recoverable, runs.recoverable) END,
       attempt = COALESCE(b.attempt, runs.attempt),
       iteration = COALESCE(b.iteration, runs.iteration),
       usage = COALESCE(b.usage, runs.usage),
       error = CASE WHEN b.error_set = 1 THEN b.error ELSE runs.error END,
       next_expiry = CASE WHEN b.expiry_set = 1 THEN b.expiry ELSE runs.next_expiry END,
-      owner = CASE WHEN b.executing = 0 THEN NULL WHEN b.lease_set = 1 THEN b.owner
+      owner = CASE WHEN COALESCE(b.executing, runs.status IN ('running', 'streaming')) = 0 THEN NULL WHEN b.lease_set = 1 THEN b.owner
         WHEN b.raise = 1 THEN NULL ELSE runs.owner END,
-      lease_expires_at = CASE WHEN b.executing = 0 THEN NULL WHEN b.lease_set = 1 THEN b.lease
+      lease_expires_at = CASE WHEN COALESCE(b.executing, runs.status IN ('running', 'streaming')) = 0 THEN NULL WHEN b.lease_set = 1 THEN b.lease
         WHEN b.raise = 1 THEN NULL ELSE runs.lease_expires_at END,
       updated_at = b.at,
-      ended_at = CASE WHEN b.ended = 1 THEN b.at END
-    FROM (${sql.literal(source)}${""})) AS b
+      ended_at = CASE WHEN COALESCE(b.ended, runs.status IN ('completed', 'cancelled', 'failed')) = 1 THEN b.at END
+    FROM (${sql.literal(batchSource(sql, fields))}${""})) AS b
     WHERE runs.key = b.key
       AND (b.epoch IS NULL OR runs.epoch = b.epoch)
       AND (b.expected_seq IS NULL OR runs.last_seq = b.expected_seq)
@@ -209,6 +227,22 @@ export const moveStatement = (sql: SqlClient.SqlClient): string => {
 }
 
 /**
+ * The same for appends that leave the rows alone.
+ *
+ * @since 0.1.0
+ * @category statements
+ */
+export const plainMoveStatement = (sql: SqlClient.SqlClient): string =>
+  sql`
+    UPDATE runs SET last_seq = runs.last_seq + b.n, updated_at = b.at
+    FROM (${sql.literal(batchSource(sql, plainFields))}${""})) AS b
+    WHERE runs.key = b.key
+      AND (b.epoch IS NULL OR runs.epoch = b.epoch)
+      AND (b.expected_seq IS NULL OR runs.last_seq = b.expected_seq)
+      AND runs.status NOT IN ('completed', 'cancelled', 'failed')
+    RETURNING runs.key, runs.last_seq AS "lastSeq", runs.epoch`.compile()[0]
+
+/**
  * Makes the store's `append` from its transactions.
  *
  * @since 0.1.0
@@ -216,6 +250,7 @@ export const moveStatement = (sql: SqlClient.SqlClient): string => {
  */
 export const make = (sql: SqlClient.SqlClient, transaction: Transaction) => {
   const moveText = moveStatement(sql)
+  const plainMoveText = plainMoveStatement(sql)
   const insertEvents = makeInsertEvents(sql)
 
   const refused = (append: EncodedAppend) =>
@@ -227,9 +262,22 @@ export const make = (sql: SqlClient.SqlClient, transaction: Transaction) => {
   const move = (connection: Connection, round: ReadonlyArray<Placing>, outcomes: Array<AppendOutcome>) =>
     Effect.gen(function* () {
       const now = yield* Clock.currentTimeMillis
-      const batch = JSON.stringify(round.map(({ append }) => element(append, now)))
-      const rows: ReadonlyArray<Moved> = yield* connection.execute(moveText, [batch], undefined)
-      const moved = new Map(rows.map((row) => [Number(row.key), row]))
+      const moved = new Map<number, Moved>()
+      const all = (text: string, batch: ReadonlyArray<ReadonlyArray<string | number | null>>) =>
+        batch.length === 0
+          ? Effect.void
+          : Effect.map(connection.execute(text, [JSON.stringify(batch)], undefined), (rows: ReadonlyArray<Moved>) => {
+              for (const row of rows) moved.set(Number(row.key), row)
+            })
+      const [others, plain] = Arr.partition(round, ({ append }) => isPlain(append))
+      yield* all(
+        plainMoveText,
+        plain.map(({ append }) => plainElement(append, now))
+      )
+      yield* all(
+        moveText,
+        others.map(({ append }) => element(append, now))
+      )
       const accepted: Array<EncodedAppend & { readonly after: number }> = []
       for (const { append, index } of round) {
         const row = moved.get(append.key)
@@ -297,7 +345,9 @@ export const make = (sql: SqlClient.SqlClient, transaction: Transaction) => {
 }
 
 const hasExtras = ({ set, sides, turn }: EncodedAppend): boolean =>
-  turn !== undefined || sides.length > 0 || set.assistantText !== undefined || Status.isEnded(set.status)
+  turn !== undefined ||
+  sides.length > 0 ||
+  (set !== undefined && (set.assistantText !== undefined || Status.isEnded(set.status)))
 
 const storeExtras = (sql: SqlClient.SqlClient, { key, set, sides, turn }: EncodedAppend) =>
   Effect.gen(function* () {
@@ -309,11 +359,11 @@ const storeExtras = (sql: SqlClient.SqlClient, { key, set, sides, turn }: Encode
       yield* sql`INSERT INTO sides ${sql.insert({ run_key: key, ...side })}
         ON CONFLICT (run_key, iteration) DO UPDATE SET data = excluded.data`
     }
-    if (set.assistantText !== undefined) {
+    if (set?.assistantText !== undefined) {
       yield* sql`UPDATE messages SET content = ${set.assistantText}
         WHERE message_id = (SELECT assistant_message_id FROM runs WHERE key = ${key})`
     }
-    if (Status.isEnded(set.status)) {
+    if (set !== undefined && Status.isEnded(set.status)) {
       yield* sql`UPDATE conversations SET updated_at = (SELECT updated_at FROM runs WHERE key = ${key})
         WHERE conversation_id = (SELECT conversation_id FROM runs WHERE key = ${key})`
     }

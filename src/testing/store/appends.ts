@@ -318,6 +318,32 @@ export const appends: ReadonlyArray<StoreCase> = [
   ),
 
   define(
+    "an append that changes nothing of the row leaves it and its lease alone, and is fenced like any other",
+    Effect.gen(function* () {
+      const store = yield* RunStore
+      const run = yield* begin({}, { ttlMs: 500_000 })
+      const other = yield* begin()
+      const before = yield* rowOf(run.key)
+      const outcomes = yield* store.append([
+        { key: run.key, epoch: run.epoch, expectedSeq: before.lastSeq, events: texts(3, 70) },
+        { key: other.key, epoch: other.epoch, events: texts(1), set: running },
+        { key: run.key, epoch: run.epoch - 1, events: texts(1) },
+        { key: run.key, epoch: run.epoch, expectedSeq: before.lastSeq, events: texts(1) }
+      ])
+      const lastSeq = before.lastSeq + 3
+      assert.deepEqual(
+        outcomes.map(({ _tag }) => _tag),
+        ["Appended", "Appended", "Fenced", "Moved"]
+      )
+      assert.deepEqual(outcomes[0], { _tag: "Appended", lastSeq, epoch: run.epoch })
+      assert.deepEqual(yield* rowOf(run.key), { ...before, lastSeq, updatedAt: 70 })
+      yield* end(run, ending.failed(true))
+      const [late] = yield* store.append([{ key: run.key, events: texts(1) }])
+      assert.deepEqual(late, { _tag: "Fenced" })
+    })
+  ),
+
+  define(
     "an effect that goes with an append is run once, in order, and only when the append is accepted",
     Effect.gen(function* () {
       const store = yield* RunStore
