@@ -51,6 +51,13 @@ export type CancelResult = typeof Schemas.CancelResult.Encoded
  */
 export type RunSummary = typeof Schemas.RunSummary.Encoded
 /**
+ * A model that a run may ask for.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export type Model = typeof Schemas.ModelItem.Encoded
+/**
  * A conversation as lists show it.
  *
  * @since 0.1.0
@@ -138,6 +145,7 @@ export interface Api {
   readonly runs: (
     query?: Paging & { readonly conversationId?: string | undefined; readonly status?: string | undefined }
   ) => Promise<Page<RunSummary>>
+  readonly models: () => Promise<{ readonly items: ReadonlyArray<Model> }>
   readonly removeRun: (runId: string) => Promise<void>
   readonly conversations: (query?: Paging) => Promise<Page<Conversation>>
   readonly conversation: (
@@ -253,6 +261,7 @@ export const makeApi = (options: ApiOptions = {}): Api => {
       call("POST", `${run(runId)}/approvals/${encodeURIComponent(approvalId)}`, body),
     run: (runId, signal) => call("GET", run(runId), undefined, undefined, signal),
     runs: (parameters) => call("GET", query("/runs", parameters)),
+    models: () => call("GET", "/models"),
     removeRun: (runId) => call("DELETE", run(runId)),
     conversations: (parameters) => call("GET", query("/conversations", parameters)),
     conversation: (conversationId) => call("GET", conversation(conversationId)),

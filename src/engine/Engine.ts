@@ -92,6 +92,10 @@ const make = (
       )
 
     return RunEngine.of({
+      models: [...env.agent.models.keys()].map((modelId) => ({
+        modelId,
+        isDefault: modelId === env.agent.defaultModel
+      })),
       start,
       stream: (request) =>
         Stream.unwrapScoped(

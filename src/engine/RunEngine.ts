@@ -165,6 +165,9 @@ export type RunSummary = Omit<
 export class RunEngine extends Context.Tag("runlet/RunEngine")<
   RunEngine,
   {
+    /** What a run may ask for, by the names of the configuration; one of them is the default. */
+    readonly models: ReadonlyArray<{ readonly modelId: string; readonly isDefault: boolean }>
+
     /** Accepts a run and returns at once; the run goes on without its caller. */
     readonly start: (
       request: StartRequest

@@ -68,7 +68,7 @@ const pages = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const directories = places.map((place) => fileURLToPath(new URL(place, import.meta.url)))
   const directory = yield* Effect.findFirst(directories, (path) =>
-    Effect.orElseSucceed(fs.exists(`${path}index.html`), () => false)
+    Effect.orElseSucceed(fs.exists(`${path}assets`), () => false)
   )
   if (directory._tag === "None") return []
   const read = (name: string, path: HttpRouter.PathInput, cacheControl: string) =>

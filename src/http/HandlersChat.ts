@@ -220,5 +220,10 @@ const chat = Effect.gen(function* () {
  * @category layers
  */
 export const layer = HttpApiBuilder.group(RunsApi, "chat", (handlers) =>
-  handlers.handleRaw("chat", () => chat).handleRaw("stream", () => chat)
+  Effect.map(RunEngine, (engine) =>
+    handlers
+      .handleRaw("chat", () => chat)
+      .handleRaw("stream", () => chat)
+      .handle("models", () => Effect.succeed({ items: engine.models }))
+  )
 )

@@ -153,7 +153,7 @@ const starting = <Name extends string>(name: Name, path: `/${string}`) =>
     .addError(RunError.Unprocessable, { status: 422 })
 
 /**
- * Starting runs and going on with them.
+ * Starting runs, and going on with them.
  *
  * @since 0.1.0
  * @category api
@@ -161,6 +161,11 @@ const starting = <Name extends string>(name: Name, path: `/${string}`) =>
 export class ChatGroup extends HttpApiGroup.make("chat")
   .add(starting("chat", "/chat").annotateContext(summary("Start a run, or resume one, and watch it")))
   .add(starting("stream", "/api/agent/stream").annotateContext(summary("The same as POST /chat")))
+  .add(
+    HttpApiEndpoint.get("models", "/models")
+      .addSuccess(Schema.Struct({ items: Schema.Array(Body.ModelItem) }))
+      .annotateContext(summary("The models that a run may ask for"))
+  )
   .middleware(Authorization) {}
 
 /**

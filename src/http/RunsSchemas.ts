@@ -239,6 +239,16 @@ export const Accepted = Schema.Struct({
 }).annotations({ identifier: "Accepted" })
 
 /**
+ * A model that a run may ask for as `modelId`. Without one, a run takes the default.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export const ModelItem = Schema.Struct({ modelId: Schema.String, isDefault: Schema.Boolean }).annotations({
+  identifier: "Model"
+})
+
+/**
  * The state that the run ended in, and its last seq.
  *
  * @since 0.1.0

@@ -63,7 +63,7 @@ describe("with tokens", () => {
         "Bearer token-c",
         "Bearer token-a x"
       ]) {
-        for (const path of ["/runs", "/conversations", "/runs/run_1/events"]) {
+        for (const path of ["/runs", "/models", "/conversations", "/runs/run_1/events"]) {
           const answer = yield* call({ path, headers: authorization === undefined ? {} : { authorization } })
           expect([authorization, answer.status]).toEqual([authorization, 401])
           expect(answer.headers["www-authenticate"]).toBe('Bearer realm="runlet"')

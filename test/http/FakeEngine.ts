@@ -189,6 +189,10 @@ export const make = (options: { readonly heartbeatMs: number }) =>
             ? Effect.sync(() => void logs.delete(runId))
             : new Conflict({ message: "The run has not ended.", runId })
         ),
+      models: [
+        { modelId: "demo", isDefault: true },
+        { modelId: "other", isDefault: false }
+      ],
       conversations: () => Effect.succeed({ items: [], nextCursor: undefined }),
       conversation: () => new NotFound({ message: "There is no such conversation." }),
       renameConversation: () => Effect.void,

@@ -442,6 +442,12 @@ describe("the other calls", () => {
 
       expect((yield* call({ path: at, method: "DELETE" })).status).toBe(204)
       expectError(yield* call({ path: at }), 404, "NotFound")
+      expect(JSON.parse((yield* call({ path: "/models" })).body)).toEqual({
+        items: [
+          { modelId: "demo", isDefault: true },
+          { modelId: "other", isDefault: false }
+        ]
+      })
       expect(JSON.parse((yield* call({ path: "/conversations" })).body)).toEqual({ items: [] })
       expect((yield* call({ path: "/conversations/c", method: "PATCH", json: { title: "t" } })).status).toBe(204)
       expectError(yield* call({ path: "/conversations/c", method: "PATCH", json: { title: "" } }), 400, "BadRequest")
