@@ -255,14 +255,20 @@ export const growing = (layout: Lanes, look: (seq: number) => Envelope | undefin
     }
   }
 
+  /** Marks a call that a new attempt does not know of, whether it had ended or not. */
+  const leave = (seq: number, toolCallId: string) => {
+    const index = spans.findLastIndex(({ what }) => what.is === "call" && what.toolCallId === toolCallId)
+    const span = spans[index]
+    if (span?.what.is !== "call") return
+    spans[index] = { ...span, to: span.to ?? seq, what: { ...span.what, dropped: true } }
+    open.delete(`call ${toolCallId}`)
+  }
+
   const resumed = (seq: number, event: EventOf<"run-resumed">) => {
     cut("text", event.textLength)
     cut("reasoning", event.reasoningLength)
     for (const key of [...open.keys()]) if (key.startsWith("phase ")) update(key, { to: seq })
-    for (const toolCallId of event.droppedToolCallIds) {
-      const call = openSpan(`call ${toolCallId}`)
-      if (call?.what.is === "call") update(`call ${toolCallId}`, { to: seq, what: { ...call.what, dropped: true } })
-    }
+    for (const toolCallId of event.droppedToolCallIds) leave(seq, toolCallId)
     update("attempt", { to: seq })
     begin("attempt", {
       lane: laneOf("attempts"),
@@ -305,9 +311,9 @@ export const growing = (layout: Lanes, look: (seq: number) => Envelope | undefin
       case "tool-start": {
         const key = `phase ${event.toolCallId}`
         update(key, { to: seq })
-        const row = openSpan(`call ${event.toolCallId}`)?.row ?? 0
+        const { lane, row } = openSpan(`call ${event.toolCallId}`) ?? { lane: laneOf("tool", event.toolName), row: 0 }
         const what: What = { is: "phase", toolCallId: event.toolCallId, phase: event.phase }
-        return begin(key, { lane: laneOf("tool", event.toolName), row, from: seq, what })
+        return begin(key, { lane, row, from: seq, what })
       }
       case "tool-conflict":
         return update(`phase ${event.toolCallId}`, { to: seq })
