@@ -10,6 +10,7 @@ import { Envelope } from "../../src/domain/Envelope.js"
 import { RunId } from "../../src/domain/Ids.js"
 import * as RunState from "../../src/domain/RunState.js"
 import * as Events from "../../src/testing/EventArbitraries.js"
+import * as Compare from "../../src/web/replay/Compare.js"
 import * as Filter from "../../src/web/replay/Filter.js"
 import * as Lanes from "../../src/web/replay/Lanes.js"
 import * as Player from "../../src/web/replay/Player.js"
@@ -400,7 +401,13 @@ describe("a filter", () => {
 describe("a player", () => {
   const action: FastCheck.Arbitrary<Player.Action> = FastCheck.oneof(
     FastCheck.integer({ min: -3, max: 60 }).map((seq): Player.Action => ({ type: "to", seq })),
-    FastCheck.constantFrom<Player.Action>({ type: "end" }, { type: "toggle" }, { type: "pause" }, { type: "grew" }),
+    FastCheck.constantFrom<Player.Action>(
+      { type: "end" },
+      { type: "toggle" },
+      { type: "pause" },
+      { type: "grew" },
+      { type: "retimed" }
+    ),
     FastCheck.constantFrom(...Player.speeds).map((speed): Player.Action => ({ type: "speed", speed })),
     FastCheck.nat(300).map((elapsedMs): Player.Action => ({ type: "tick", elapsedMs }))
   )
@@ -522,4 +529,65 @@ describe("the scale", () => {
       expect(marks.length).toBeGreaterThan(0)
     }
   )
+})
+
+describe("a comparison", () => {
+  const prose = FastCheck.array(
+    FastCheck.oneof(Events.utf16, FastCheck.constantFrom("the ", "run", " ", "\n", "语", "言")),
+    {
+      maxLength: 30
+    }
+  ).map((pieces) => pieces.join(""))
+
+  it.prop("of two texts is both of them", [prose, prose], ([left, right]) => {
+    const changes = Compare.words(left, right)
+    const side = (name: "left" | "right") =>
+      changes.flatMap((change) => (change.in === "both" || change.in === name ? [change.text] : [])).join("")
+    expect(side("left")).toBe(left)
+    expect(side("right")).toBe(right)
+    expect(Compare.likeness(changes)).toBeGreaterThanOrEqual(0)
+    expect(Compare.likeness(changes)).toBeLessThanOrEqual(1)
+    if (left === right) expect(Compare.likeness(changes)).toBe(1)
+  })
+
+  it("of long texts without a word in common comes to an end", () => {
+    const left = Array.from({ length: 20_000 }, (_, index) => `a${index}`).join(" ")
+    const right = Array.from({ length: 20_000 }, (_, index) => `b${index}`).join(" ")
+    expect(Compare.words(left, right)).toEqual([
+      { in: "left", text: left },
+      { in: "right", text: right }
+    ])
+  })
+
+  it("marks a changed word and nothing else", () => {
+    expect(
+      Compare.words("a run is durable", "a log is durable").map((change) => `${change.in}:${change.text}`)
+    ).toEqual(["both:a ", "left:run", "right:log", "both: is durable"])
+    expect(Compare.words("持久的运行", "持久的日志").filter((change) => change.in === "both")).toEqual([
+      { in: "both", text: "持久的" }
+    ])
+  })
+
+  it.prop("of two runs has all that either of them shows, in its order", [Events.log, Events.log], ([one, other]) => {
+    const [left, right] = [fold(one), fold(other)]
+    const rows = Compare.align(left, right)
+    for (const [side, state] of [
+      ["left", left],
+      ["right", right]
+    ] as const) {
+      for (const type of ["text", "reasoning"] as const) {
+        const shown = rows.flatMap((row) => (row.is === type ? [row[side] ?? ""] : [])).join("")
+        expect(shown).toBe(RunState.text(state, type))
+      }
+      const calls = rows.flatMap((row) => (row.is === "call" && row[side] !== undefined ? [row[side].id] : []))
+      expect(calls).toEqual(RunState.turns(state).flatMap((turn) => turn.calls.map(({ id }) => id)))
+    }
+    for (const row of rows) {
+      expect(row.left ?? row.right).toBeDefined()
+      if (row.is === "call" && row.left !== undefined && row.right !== undefined) {
+        expect(row.left.name).toBe(row.right.name)
+      }
+    }
+    for (const row of Compare.align(left, left)) expect(row.left).toEqual(row.right)
+  })
 })

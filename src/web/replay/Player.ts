@@ -56,7 +56,8 @@ export const initial: Player = { seq: 0, at: 0, playing: false, speed: 1, follow
  * - `end`: goes to the last place, and follows what comes after it
  * - `toggle`: plays or pauses; at the end it plays from the start
  * - `tick`: so many milliseconds went by
- * - `grew`: the track is another one now, by events or by its clock
+ * - `grew`: the track has further events
+ * - `retimed`: the track has another clock
  *
  * @since 0.1.0
  * @category models
@@ -69,6 +70,7 @@ export type Action =
   | { readonly type: "speed"; readonly speed: number }
   | { readonly type: "tick"; readonly elapsedMs: number }
   | { readonly type: "grew" }
+  | { readonly type: "retimed" }
 
 const atEnd = (player: Player, track: Track): Player => ({
   ...player,
@@ -91,7 +93,7 @@ const stay = (player: Player, track: Track): Player => ({
 const play = (player: Player, track: Track): Player => {
   if (track.last < track.first) return player
   const from = player.seq >= track.last && !track.open ? to(player, track.first, track) : player
-  return { ...from, playing: true, following: false }
+  return stay({ ...from, playing: true, following: false }, track)
 }
 
 const tick = (player: Player, elapsedMs: number, track: Track): Player => {
@@ -124,5 +126,7 @@ export const reduce = (player: Player, action: Action, track: Track): Player => 
     case "grew":
       if (player.following) return { ...atEnd(player, track), following: track.open }
       return player.playing ? player : to(player, player.seq, track)
+    case "retimed":
+      return to(player, player.seq, track)
   }
 }
