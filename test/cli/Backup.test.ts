@@ -42,7 +42,7 @@ describe("backup", () => {
           Effect.forever(
             Effect.zipRight(
               append({ key: run.key, epoch: run.epoch, events: texts(1), set: running }),
-              Effect.yieldNow()
+              Effect.sleep("1 millis")
             )
           )
         )
