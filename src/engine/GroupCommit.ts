@@ -11,6 +11,7 @@ import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import { splice } from "../domain/Envelope.js"
+import * as Metrics from "../domain/Metrics.js"
 import * as Fold from "../domain/RunState.js"
 import type { Append, AppendOutcome, RunStore, StoreError } from "../store/RunStore.js"
 import type { Frame } from "./RunEngine.js"
@@ -131,7 +132,9 @@ export const make = (
         events += prepared.events.length
       }
       if (batch.length > 0) {
+        const begun = yield* Clock.currentTimeNanos
         const outcomes = yield* append(batch)
+        Metrics.committed(events, Number((yield* Clock.currentTimeNanos) - begun) / 1e9)
         for (let i = 0; i < writers.length; i++) {
           const writer = writers[i]
           const outcome = outcomes[i]

@@ -4,6 +4,7 @@
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
+import * as Metrics from "../domain/Metrics.js"
 import { NotFound, Unavailable } from "../domain/RunError.js"
 import type { StoreError } from "../store/RunStore.js"
 
@@ -38,7 +39,10 @@ export const available = <A, E, R>(
     effect,
     (error): Effect.Effect<never, Exclude<E, StoreError> | Unavailable> =>
       isStoreError(error)
-        ? Effect.logError("The store did not answer").pipe(
+        ? Effect.zipRight(
+            Effect.sync(() => Metrics.storeFailed(error.reason)),
+            Effect.logError("The store did not answer")
+          ).pipe(
             Effect.annotateLogs({ method: error.method, reason: error.reason, cause: error.cause }),
             Effect.zipRight(
               Effect.fail(

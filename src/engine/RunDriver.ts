@@ -19,6 +19,7 @@ import { type Facts, nextStep, type Step } from "../agent/NextStep.js"
 import * as ToolCatalog from "../agent/ToolCatalog.js"
 import type { EventOf } from "../domain/AgentEvent.js"
 import { IdGenerator } from "../domain/Ids.js"
+import * as Metrics from "../domain/Metrics.js"
 import type { RunInput } from "../domain/RunInput.js"
 import * as Fold from "../domain/RunState.js"
 import * as RunStatus from "../domain/RunStatus.js"
@@ -332,6 +333,7 @@ const carryOut = (
   }
   if (!emission.durable) return writer.offer(emission.events)
   return Effect.map(writer.commit(emission.events, emission), () => {
+    Metrics.stored(emission.events)
     if (emission.events.some((event) => event.type === "tool-call-result" && event.state === "applied")) {
       env.cache.forget(row.userId)
     }

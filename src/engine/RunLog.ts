@@ -8,6 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { AgentEvent } from "../domain/AgentEvent.js"
 import { encodeEvent } from "../domain/Envelope.js"
+import * as Metrics from "../domain/Metrics.js"
 import * as Fold from "../domain/RunState.js"
 import * as RunStatus from "../domain/RunStatus.js"
 import type { RunRow, RunStore, StoreError, TurnRow } from "../store/RunStore.js"
@@ -100,6 +101,7 @@ export const transact = (
         }
       ])
       if (outcome?._tag === "Appended") {
+        Metrics.transition(state, numbered.state)
         return { written: true, state: numbered.state, row: { ...row, epoch: outcome.epoch, lastSeq: outcome.lastSeq } }
       }
       if (outcome?._tag === "Moved" && options.onlyIfLatest === true && outcome.lastSeq === state.seq) {

@@ -12,6 +12,7 @@ import * as FiberId from "effect/FiberId"
 import * as Schema from "effect/Schema"
 import type { AgentEvent } from "../domain/AgentEvent.js"
 import { splice } from "../domain/Envelope.js"
+import * as Metrics from "../domain/Metrics.js"
 import * as Fold from "../domain/RunState.js"
 import * as RunStatus from "../domain/RunStatus.js"
 import type { Append, AppendOutcome, RowChange, SideRecord } from "../store/RunStore.js"
@@ -312,8 +313,10 @@ export class RunWriter {
     const prepared = this.prepared
     this.prepared = undefined
     if (prepared === undefined || this.closed !== undefined) return
+    if (outcome._tag !== "Appended") Metrics.appendRefused(outcome._tag)
     switch (outcome._tag) {
       case "Appended":
+        Metrics.transition(this.state, prepared.state)
         this.state = prepared.state
         this.deltas = prepared.deltas
         this.options.tails.publish(this.key, prepared.frames)

@@ -8,6 +8,7 @@ import * as Option from "effect/Option"
 import * as Closing from "../agent/Closing.js"
 import * as ToolCatalog from "../agent/ToolCatalog.js"
 import type { AgentEvent } from "../domain/AgentEvent.js"
+import * as Metrics from "../domain/Metrics.js"
 import { CurrentUser } from "../domain/Owner.js"
 import { Conflict, LimitReached, type NotFound, Unavailable, Unprocessable } from "../domain/RunError.js"
 import type { CurrentDocument, RunInput, RunLimits, TextMessage } from "../domain/RunInput.js"
@@ -249,6 +250,7 @@ const create = (
     })
     if (!("row" in outcome)) return yield* refusal(outcome)
     if (outcome._tag === "Created") {
+      Metrics.started()
       yield* supersedeFailures(env, supervisor, outcome.row)
       supervisor.poke()
     }

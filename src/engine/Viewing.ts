@@ -8,6 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import * as Envelope from "../domain/Envelope.js"
+import * as Metrics from "../domain/Metrics.js"
 import { CurrentUser } from "../domain/Owner.js"
 import { Compacted, InvalidCursor, type NotFound, type Unavailable } from "../domain/RunError.js"
 import * as RunStatus from "../domain/RunStatus.js"
@@ -121,6 +122,8 @@ const look1 = (
     if (tails.last(row.key) === after) return Effect.succeed(undefined)
     const frames = tails.behind(row.key, after)
     if (frames !== undefined && frames.length > 0) return Effect.succeed(framesOf(frames))
+    const last = tails.last(row.key)
+    if (last !== undefined) Metrics.viewerBehind(last - after)
     return Effect.gen(function* () {
       const events = yield* store.events({ key: row.key, after, limit: page.limit })
       if (events.length > 0 && events[0]?.seq === after + 1) {

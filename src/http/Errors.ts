@@ -14,6 +14,7 @@ import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
+import * as Metrics from "../domain/Metrics.js"
 import * as RunError from "../domain/RunError.js"
 import { Authentication } from "./Auth.js"
 import { pathText } from "./Issues.js"
@@ -78,11 +79,14 @@ const headers = (error: Known): Record<string, string> => {
  * @since 0.1.0
  * @category conversions
  */
-export const toResponse = (error: Known): HttpServerResponse.HttpServerResponse =>
-  HttpServerResponse.unsafeJson(encode(error), {
+export const toResponse = (error: Known): HttpServerResponse.HttpServerResponse => {
+  if (error._tag === "LimitReached") Metrics.limitReached(error.limit)
+  if (error._tag === "PayloadTooLarge") Metrics.limitReached("size")
+  return HttpServerResponse.unsafeJson(encode(error), {
     status: status[error._tag],
     headers: { "cache-control": "no-store", ...headers(error) }
   })
+}
 
 const notFound = new RunError.NotFound({ message: "There is nothing here. See /docs for what there is." })
 const failed = new Api.InternalError({ message: "The server failed. Try again; its log says more." })

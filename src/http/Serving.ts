@@ -10,6 +10,7 @@ import * as FiberId from "effect/FiberId"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { Limits } from "../domain/Limits.js"
+import * as Metrics from "../domain/Metrics.js"
 import { CurrentUser } from "../domain/Owner.js"
 import { LimitReached, Unavailable } from "../domain/RunError.js"
 
@@ -80,9 +81,14 @@ export const make = (options: {
     const enrol = Effect.acquireRelease(
       Effect.withFiberRuntime<Fiber.RuntimeFiber<unknown, unknown>>((fiber) => {
         readers.add(fiber)
+        Metrics.viewer(1)
         return Effect.succeed(fiber)
       }),
-      (fiber) => Effect.sync(() => readers.delete(fiber))
+      (fiber) =>
+        Effect.sync(() => {
+          readers.delete(fiber)
+          Metrics.viewer(-1)
+        })
     )
 
     return {

@@ -8,6 +8,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import * as Schedule from "effect/Schedule"
+import * as Metrics from "../../domain/Metrics.js"
 import { StoreError } from "../RunStore.js"
 
 const codeOf = (error: SqlError): string =>
@@ -55,7 +56,7 @@ const clock = Clock.make()
 export const busyWaits: Effect.Effect<(error: SqlError) => Effect.Effect<void, SqlError>> = Effect.map(
   Schedule.driver(schedule),
   (waits) => (error) =>
-    waits.next(error).pipe(
+    Effect.zipRight(Effect.sync(Metrics.lockAwaited), waits.next(error)).pipe(
       Effect.withClock(clock),
       Effect.orElseFail(() => error),
       Effect.asVoid
