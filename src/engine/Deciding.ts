@@ -88,10 +88,9 @@ export const decide = (
       ...(request.reason !== undefined && { reason: Json.wellFormed(request.reason) }),
       ...(request.decision === "edit" && { input })
     }
-    const now = yield* env.now
     let ranOut = false
     let seq = 0
-    const decided = yield* supervisor.transact(row, (current) => {
+    const decided = yield* supervisor.transact(row, (current, now) => {
       ranOut = false
       const waiting = pendingCall(current, approvalId)?.approval?.request
       if (waiting === undefined) return undefined

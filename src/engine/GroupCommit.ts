@@ -106,7 +106,7 @@ export const make = (
       )
 
     const round = Effect.gen(function* () {
-      const now = yield* Clock.currentTimeMillis
+      let now = yield* Clock.currentTimeMillis
       const writers: Array<RunWriter> = []
       const batch: Array<Append> = []
       let events = 0
@@ -120,6 +120,8 @@ export const make = (
             writer.close("The store does not answer.")
             continue
           }
+          // Reading may have taken long, and what is written now must not seem older than what was read.
+          now = yield* Clock.currentTimeMillis
         }
         if (writer.isClosed) continue
         const prepared = writer.prepare(now)

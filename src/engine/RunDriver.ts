@@ -245,8 +245,7 @@ const loop = (
         case "EndIteration":
         case "Finish":
         case "Fail": {
-          const now = yield* Clock.currentTimeMillis
-          const decided = yield* writer.transact((current) =>
+          const decided = yield* writer.transact((current, now) =>
             current.seq === state.seq ? decisionOf(step, current, row, now) : undefined
           )
           if (decided.written && step._tag !== "EndIteration") return

@@ -13,7 +13,7 @@ import * as Fold from "../domain/RunState.js"
 import * as RunStatus from "../domain/RunStatus.js"
 import type { RunRow, RunStore, StoreError, TurnRow } from "../store/RunStore.js"
 import * as Numbering from "./Numbering.js"
-import { appendOf, type Decided, type Decision } from "./RunWriter.js"
+import { appendOf, type Decide, type Decided } from "./RunWriter.js"
 
 const pageSize = 1000
 
@@ -74,16 +74,16 @@ export const transact = (
     /** Takes the run for this process together with the events. */
     readonly acquire?: boolean | undefined
   },
-  decide: (state: Fold.RunState) => Decision | undefined
+  decide: Decide
 ): Effect.Effect<Decided & { readonly row: RunRow | undefined }, StoreError> =>
   Effect.gen(function* () {
     const lease = { owner: options.owner, ttlMs: options.ttlMs }
     for (let attempt = 0; ; attempt++) {
       const row = Option.getOrUndefined(yield* store.row(run.key))
       const state = yield* load(store, run)
-      const decision = row === undefined ? undefined : decide(state)
-      if (row === undefined || decision === undefined) return { written: false, state, row }
       const now = yield* options.now
+      const decision = row === undefined ? undefined : decide(state, now)
+      if (row === undefined || decision === undefined) return { written: false, state, row }
       const numbered = Numbering.number(state, decision.events, now, 0, options.checkpointEvery)
       const { set, ...append } = appendOf(numbered)
       const ended = RunStatus.isEnded(numbered.state.status)
@@ -109,9 +109,15 @@ export const transact = (
       }
       if (attempt >= optimisticTries && decision.raiseEpoch === true) {
         // Its owner is faster than we are: fence it first, then the log stands still.
-        const now = Option.getOrElse(yield* store.row(run.key), () => row)
+        const latest = Option.getOrElse(yield* store.row(run.key), () => row)
         yield* store.append([
-          { key: run.key, expectedSeq: now.lastSeq, raiseEpoch: true, events: [], set: { status: now.status, lease } }
+          {
+            key: run.key,
+            expectedSeq: latest.lastSeq,
+            raiseEpoch: true,
+            events: [],
+            set: { status: latest.status, lease }
+          }
         ])
       }
       if (attempt > 50) return { written: false, state, row }

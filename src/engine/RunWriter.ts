@@ -31,8 +31,7 @@ import { Sanitizer } from "./Sanitizer.js"
 export class WriterClosed extends Schema.TaggedError<WriterClosed>()("WriterClosed", { message: Schema.String }) {}
 
 /**
- * A decision about a state, made at the moment of writing with everything before it folded in. `undefined`: the state
- * does not allow it, nothing is written.
+ * A decision about a state, made at the moment of writing with everything before it folded in.
  *
  * @since 0.1.0
  * @category models
@@ -43,6 +42,15 @@ export interface Decision {
   /** Gives up the run together with these events. */
   readonly giveUp?: boolean | undefined
 }
+
+/**
+ * Decides about a state at a moment (epoch milliseconds), which is the time that the events will carry. `undefined`: the
+ * state does not allow it, nothing is written.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export type Decide = (state: Fold.RunState, now: number) => Decision | undefined
 
 /**
  * What became of a decision: `state` is the state behind it, or the one that did not allow it.
@@ -56,7 +64,7 @@ export interface Decided {
 }
 
 interface Entry {
-  readonly decide: (state: Fold.RunState) => Decision | undefined
+  readonly decide: Decide
   readonly side?: SideRecord | undefined
   readonly within?: Effect.Effect<void, ToolConflict> | undefined
   readonly onConflict?: ((conflict: ToolConflict) => AgentEvent) | undefined
@@ -218,10 +226,10 @@ export class RunWriter {
   }
 
   /** Writes what `decide` makes of the state as it will be when everything before it is stored. */
-  transact(decide: (state: Fold.RunState) => Decision | undefined): Effect.Effect<Decided, WriterClosed> {
+  transact(decide: Decide): Effect.Effect<Decided, WriterClosed> {
     return this.enqueue({
-      decide: (state) => {
-        const decision = decide(state)
+      decide: (state, now) => {
+        const decision = decide(state, now)
         return decision === undefined ? undefined : { ...decision, events: this.sanitized(decision.events) }
       },
       size: 1
@@ -260,7 +268,7 @@ export class RunWriter {
       const alone = entry.within !== undefined
       // A closed turn is one row, a transaction of a tool stands alone: what follows them waits for the next append.
       if (entries > 0 && (alone || turn !== undefined || giveUp || raiseEpoch || events.length >= maxEvents)) break
-      const decision = entry.decide(state)
+      const decision = entry.decide(state, now)
       entries++
       if (decision === undefined) {
         decided.push({ written: false, state })

@@ -20,7 +20,7 @@ import type { Environment } from "./Environment.js"
 import * as GroupCommit from "./GroupCommit.js"
 import { type ActiveRun, drive, type Mode } from "./RunDriver.js"
 import * as RunLog from "./RunLog.js"
-import { type Decided, type Decision, RunWriter } from "./RunWriter.js"
+import { type Decide, type Decided, RunWriter } from "./RunWriter.js"
 
 /**
  * The runs of this process, and what may be done to runs of any process.
@@ -42,7 +42,7 @@ export interface Supervisor {
    */
   readonly transact: (
     run: { readonly key: number; readonly runId: string },
-    decide: (state: Fold.RunState) => Decision | undefined,
+    decide: Decide,
     options?: { readonly take?: boolean }
   ) => Effect.Effect<Decided, StoreError>
   /** Ends a run, and stops its fiber if it is this process's. */
@@ -183,8 +183,8 @@ export const make = (
           store,
           run,
           { now: env.now, checkpointEvery: agent.resume.checkpointEvery, owner: process.owner, ttlMs: leaseTtlMs },
-          (state) => {
-            const decision = decide(state)
+          (state, now) => {
+            const decision = decide(state, now)
             return decision === undefined || how?.take !== true ? decision : { ...decision, raiseEpoch: true }
           }
         ).pipe(
@@ -323,8 +323,7 @@ export const make = (
           Effect.gen(function* () {
             const row = yield* store.row(key)
             if (Option.isNone(row)) return
-            const now = yield* env.now
-            yield* transact(row.value, (state) => {
+            yield* transact(row.value, (state, now) => {
               const events = expire(state, now)
               return events === undefined ? undefined : { events }
             })

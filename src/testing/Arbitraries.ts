@@ -179,7 +179,7 @@ export const fault: FastCheck.Arbitrary<FaultyStore.Fault> = weighted<FaultyStor
     FastCheck.record({
       operation: constant("append" as const),
       nth: soon,
-      kind: from("late" as const, "delay" as const),
+      kind: from("late" as const, "delay" as const, "freeze" as const, "freeze" as const),
       ms: constant(5_000)
     })
   ],

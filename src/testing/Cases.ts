@@ -9,6 +9,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import type { Law } from "./Law.js"
 import * as Laws from "./Laws.js"
 import type { Plan } from "./Plan.js"
 import * as Simulation from "./Simulation.js"
@@ -31,10 +32,7 @@ export class LawsBroken extends Schema.TaggedError<LawsBroken>()("LawsBroken", {
  * @since 0.1.0
  * @category checking
  */
-export const check = (
-  plan: Plan,
-  laws: ReadonlyArray<Laws.Law> = Laws.all
-): Effect.Effect<Simulation.Outcome, LawsBroken> =>
+export const check = (plan: Plan, laws: ReadonlyArray<Law> = Laws.all): Effect.Effect<Simulation.Outcome, LawsBroken> =>
   Effect.flatMap(Simulation.run(plan), (outcome) => {
     const { broken, observed } = outcome
     const violations = broken === undefined ? Laws.check(observed, laws) : [`the simulation broke: ${broken}`]
@@ -50,7 +48,7 @@ export const check = (
  * @since 0.1.0
  * @category checking
  */
-export const hold = (plan: Plan, laws?: ReadonlyArray<Laws.Law>): void => {
+export const hold = (plan: Plan, laws?: ReadonlyArray<Law>): void => {
   const checked = Effect.runSync(Effect.either(check(plan, laws)))
   if (checked._tag === "Left") throw checked.left
 }

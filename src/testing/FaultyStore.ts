@@ -31,12 +31,13 @@ export type Operation =
  * - `fail`: nothing is done, the answer is an error. `lose`: it is done, and the answer is an error
  * - `delay`: it is done `ms` late. `late`: it is done, and the answer comes `ms` late. `hang`: nothing is done, and the
  *   error comes `ms` late
+ * - `freeze`: it is done, and for `ms` the process hears nothing of its store, as when it is stopped and goes on later
  * - `crash-before`, `crash-after`: the process ends before, or after, it is done
  *
  * @since 0.1.0
  * @category models
  */
-export type FaultKind = "fail" | "lose" | "delay" | "late" | "hang" | "crash-before" | "crash-after"
+export type FaultKind = "fail" | "lose" | "delay" | "late" | "hang" | "freeze" | "crash-before" | "crash-after"
 
 /**
  * What happens at the `nth` (1, 2, …) operation of its kind. `times`: and at how many after it (default: at that one
@@ -64,6 +65,7 @@ export class Control {
   private readonly counts = new Map<Operation, number>()
   private readonly waiting = new Set<Deferred.Deferred<void>>()
   private isDown = false
+  private frozen: Deferred.Deferred<void> | undefined
   /** Whether faults happen at all. */
   enabled = true
 
@@ -76,6 +78,10 @@ export class Control {
     return this.isDown
   }
 
+  get isFrozen(): boolean {
+    return this.frozen !== undefined
+  }
+
   /** The process is started, or started again. */
   revive(): void {
     this.isDown = false
@@ -85,6 +91,7 @@ export class Control {
   crash(): void {
     if (this.isDown) return
     this.isDown = true
+    this.frozen = undefined
     for (const one of this.waiting) Deferred.unsafeDone(one, Effect.void)
     this.onCrash()
   }
@@ -97,6 +104,25 @@ export class Control {
     return this.plan.find(
       (fault) => fault.operation === operation && n >= fault.nth && n < fault.nth + (fault.times ?? 1)
     )
+  }
+
+  /** Waits while the process is frozen. */
+  readonly thawed: Effect.Effect<void> = Effect.suspend(() =>
+    this.frozen === undefined ? Effect.void : Deferred.await(this.frozen)
+  )
+
+  /** Freezes the process for a while. */
+  freeze(ms: number): Effect.Effect<void> {
+    return Effect.gen(this, function* () {
+      if (this.frozen !== undefined) return
+      const thaw = yield* Deferred.make<void>()
+      this.frozen = thaw
+      this.waiting.add(thaw)
+      yield* this.pause(ms)
+      if (this.frozen === thaw) this.frozen = undefined
+      this.waiting.delete(thaw)
+      yield* Deferred.succeed(thaw, undefined)
+    })
   }
 
   /** Waits, but not beyond the life of the process; also where nothing can be interrupted. */
@@ -133,8 +159,9 @@ export const make = (store: RunStore["Type"], control: Control): RunStore["Type"
   ): Effect.Effect<A, StoreError> =>
     Effect.suspend(() => {
       if (control.down) return gone(method)
+      if (control.isFrozen) return Effect.zipRight(control.thawed, around(operation, method, effect))
       const fault = control.next(operation)
-      if (fault === undefined) return effect
+      if (fault === undefined) return Effect.zipLeft(effect, control.thawed)
       const unavailable = Effect.fail(broken(method, "unavailable"))
       const late = control.pause(fault.ms ?? defaultMs)
       const alive = Effect.suspend(() => (control.down ? gone(method) : effect))
@@ -147,6 +174,8 @@ export const make = (store: RunStore["Type"], control: Control): RunStore["Type"
           return Effect.zipRight(late, alive)
         case "late":
           return Effect.zipLeft(effect, late)
+        case "freeze":
+          return Effect.zipLeft(effect, control.freeze(fault.ms ?? defaultMs))
         case "hang":
           return Effect.zipRight(late, unavailable)
         case "crash-before":

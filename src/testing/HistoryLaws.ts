@@ -7,7 +7,7 @@ import type { Envelope } from "../domain/Envelope.js"
 import * as RunState from "../domain/RunState.js"
 import type { ModelMessage, ModelRequest } from "../model/Model.js"
 import * as Json from "../tool/Json.js"
-import type { Law, Observed } from "./Observed.js"
+import { forEvents, forRuns, type Law, whole } from "./Law.js"
 
 const isJsonObject = (text: string): boolean => {
   try {
@@ -69,7 +69,13 @@ export const refusals = (request: Pick<ModelRequest, "messages" | "continueDraft
   return problems
 }
 
-const strictHistory: Law = {
+/**
+ * Every history is one that a strict provider accepts.
+ *
+ * @since 0.1.0
+ * @category laws
+ */
+export const strictHistory: Law = {
   name: "every history is one that a strict provider accepts",
   check: (observed) =>
     observed.requests.flatMap(({ request }) =>
@@ -94,62 +100,65 @@ const completedIn = (log: ReadonlyArray<Envelope>): ReadonlyMap<number, number> 
   return found
 }
 
-const textOnce: Law = {
-  name: "a turn's text is what its last request gave out, once",
-  check: (observed: Observed) =>
-    observed.runs.flatMap((run) => {
-      const attempts = completedIn(run.log)
-      const state = RunState.reduceAll(RunState.empty(run.runId), run.log)
-      return RunState.turns(state).flatMap((turn) => {
-        const attempt = attempts.get(turn.n)
-        const given = observed.requests.findLast(
-          ({ finished, request }) =>
-            request.runId === run.runId && request.iteration === turn.n && request.attempt === attempt && finished
-        )
-        if (turn.ended === undefined) return []
-        if (given === undefined) return [`${run.runId}: turn ${turn.n} was not given out by any request`]
-        const expected = draftOf(given.request) + Json.wellFormed(given.text)
-        const text = RunState.turnText(turn)
-        return text === expected
-          ? []
-          : [`${run.runId}: turn ${turn.n} says ${JSON.stringify(text)}, not ${JSON.stringify(expected)}`]
-      })
-    })
-}
+/**
+ * A turn's text is what its last request gave out, once.
+ *
+ * @since 0.1.0
+ * @category laws
+ */
+export const textOnce = forRuns("a turn's text is what its last request gave out, once", (run, observed) => {
+  const attempts = completedIn(run.log)
+  return RunState.turns(whole(run)).flatMap((turn) => {
+    const attempt = attempts.get(turn.n)
+    const given = observed.requests.findLast(
+      ({ finished, request }) =>
+        request.runId === run.runId && request.iteration === turn.n && request.attempt === attempt && finished
+    )
+    if (turn.ended === undefined) return []
+    if (given === undefined) return [`turn ${turn.n} was not given out by any request`]
+    const expected = draftOf(given.request) + Json.wellFormed(given.text)
+    const text = RunState.turnText(turn)
+    return text === expected ? [] : [`turn ${turn.n} says ${JSON.stringify(text)}, not ${JSON.stringify(expected)}`]
+  })
+})
 
-const retriesAreSilent: Law = {
-  name: "a model call is retried only before any of its output is shown",
-  check: (observed) =>
-    observed.runs.flatMap((run) => {
-      let state = RunState.empty(run.runId)
-      return run.log.flatMap((envelope) => {
-        state = RunState.reduce(state, envelope)
-        return envelope.event.type === "model-retry" && state.status !== "running"
-          ? [`${run.runId}: a retry at ${envelope.seq} while ${state.status}`]
-          : []
-      })
-    })
-}
+/**
+ * A model call is retried only before any of its output is shown.
+ *
+ * @since 0.1.0
+ * @category laws
+ */
+export const retriesAreSilent = forEvents(
+  "a model call is retried only before any of its output is shown",
+  ({ after, event }) =>
+    event.type === "model-retry" && after.status !== "running" ? `while ${after.status}` : undefined
+)
 
-const keptDraft: Law = {
-  name: "of a turn that was cut short, nothing behind its first call is kept",
-  check: (observed) =>
-    observed.runs.flatMap((run) => {
-      let state = RunState.empty(run.runId)
-      return run.log.flatMap((envelope): ReadonlyArray<string> => {
-        const { event, seq } = envelope
-        const turn = state.open
-        state = RunState.reduce(state, envelope)
-        if (event.type !== "run-resumed" || turn === undefined || turn.ended !== undefined) return []
-        const end = turn.parts.findIndex((part) => part.type === "tool-call")
-        const before = end === -1 ? turn.parts : turn.parts.slice(0, end)
-        const most = turn.text0 + RunState.turnText({ ...turn, parts: before }).length
-        return event.textLength <= most ? [] : [`${run.runId}: ${event.textLength} of ${most} at ${seq}`]
-      })
-    })
-}
+/**
+ * Of a turn that was cut short, nothing behind its first call is kept.
+ *
+ * @since 0.1.0
+ * @category laws
+ */
+export const keptDraft = forEvents(
+  "of a turn that was cut short, nothing behind its first call is kept",
+  ({ before, event }) => {
+    const turn = before.open
+    if (event.type !== "run-resumed" || turn === undefined || turn.ended !== undefined) return undefined
+    const end = turn.parts.findIndex((part) => part.type === "tool-call")
+    const parts = end === -1 ? turn.parts : turn.parts.slice(0, end)
+    const most = turn.text0 + RunState.turnText({ ...turn, parts }).length
+    return event.textLength <= most ? undefined : `${event.textLength} of ${most} are kept`
+  }
+)
 
-const sidesReturn: Law = {
+/**
+ * A turn that called tools is sent back with its provider's own data.
+ *
+ * @since 0.1.0
+ * @category laws
+ */
+export const sidesReturn: Law = {
   name: "a turn that called tools is sent back with its provider's own data",
   check: (observed) => {
     const given = new Set(observed.requests.flatMap(({ side }) => (side === undefined ? [] : [Json.canonical(side)])))
@@ -166,17 +175,15 @@ const sidesReturn: Law = {
   }
 }
 
-const wholeCharacters: Law = {
-  name: "no delta ends inside a character",
-  check: (observed) =>
-    observed.runs.flatMap((run) =>
-      run.log.flatMap(({ event, seq }) =>
-        "delta" in event && Json.wellFormed(event.delta) !== event.delta
-          ? [`${run.runId}: ${event.type} at ${seq}`]
-          : []
-      )
-    )
-}
+/**
+ * No delta ends inside a character.
+ *
+ * @since 0.1.0
+ * @category laws
+ */
+export const wholeCharacters = forEvents("no delta ends inside a character", ({ event }) =>
+  "delta" in event && Json.wellFormed(event.delta) !== event.delta ? JSON.stringify(event.delta) : undefined
+)
 
 /**
  * All of them.

@@ -1,37 +1,19 @@
 /**
  * Laws of runs, as values: each looks at what was observed and says, in words, where it was broken. A law of your own
- * is one more value of this shape.
+ * is one more value of this shape, see `Law`.
  *
  * @since 0.1.0
  */
-import type * as Envelope from "../domain/Envelope.js"
 import * as RunState from "../domain/RunState.js"
 import * as RunStatus from "../domain/RunStatus.js"
 import * as Snapshot from "../domain/Snapshot.js"
 import * as Json from "../tool/Json.js"
 import { all as histories } from "./HistoryLaws.js"
-import type { Law, Observed, ObservedRun } from "./Observed.js"
+import { forEvents, forRuns, type Law, runOf, stateAt, whole } from "./Law.js"
+import type { Observed } from "./Observed.js"
 import { all as tools } from "./ToolLaws.js"
 
-export type {
-  /**
-   * @since 0.1.0
-   * @category models
-   */
-  Law
-} from "./Observed.js"
-
-const forRuns = (name: string, check: (run: ObservedRun, observed: Observed) => ReadonlyArray<string>): Law => ({
-  name,
-  check: (observed) => observed.runs.flatMap((run) => check(run, observed).map((text) => `${run.runId}: ${text}`))
-})
-
 const isTerminal = (type: string): boolean => type === "finish" || type === "cancelled" || type === "error"
-
-const whole = (run: ObservedRun): RunState.RunState => RunState.reduceAll(RunState.empty(run.runId), run.log)
-
-const logOf = (observed: Observed, runId: string): ReadonlyArray<Envelope.Envelope> =>
-  observed.runs.find((run) => run.runId === runId)?.log ?? []
 
 /** What `queuePosition` and `expiresAt` say is no fold of the log. */
 const shown = ({ expiresAt: _, queuePosition: __, ...snapshot }: Snapshot.Snapshot): string => Json.canonical(snapshot)
@@ -58,7 +40,7 @@ export const persistedBeforeSeen: Law = {
   name: "what is seen is stored, and stays as it was seen",
   check: (observed) =>
     observed.clients.flatMap((client) => {
-      const log = logOf(observed, client.runId)
+      const { log } = runOf(observed, client.runId)
       return client.sessions.flatMap((session) =>
         session.frames.flatMap(({ envelope, stored }) => {
           if (envelope.seq > stored) return [`${client.runId}: ${envelope.seq} was seen when ${stored} were stored`]
@@ -92,16 +74,9 @@ export const oneEnd = forRuns("a leg has one terminal event, and nothing follows
  * @since 0.1.0
  * @category laws
  */
-export const legalTransitions = forRuns("every event may follow what stands before it", (run) => {
-  let state = RunState.empty(run.runId)
-  return run.log.flatMap((envelope) => {
-    const { event, seq } = envelope
-    const before = state
-    state = RunState.reduce(state, envelope)
-    const legal = RunStatus.next(before.seq === 0 ? undefined : before, event) !== undefined
-    return legal ? [] : [`${event.type} at ${seq} in status ${before.status}`]
-  })
-})
+export const legalTransitions = forEvents("every event may follow what stands before it", ({ before, event }) =>
+  RunStatus.next(before.seq === 0 ? undefined : before, event) === undefined ? `in status ${before.status}` : undefined
+)
 
 /**
  * A connection behind a cursor gets the log behind that cursor.
@@ -113,7 +88,7 @@ export const attachIsTheRest: Law = {
   name: "a connection behind a cursor gets the log behind that cursor, without a hole",
   check: (observed) =>
     observed.clients.flatMap((client) => {
-      const log = logOf(observed, client.runId)
+      const { log } = runOf(observed, client.runId)
       return client.sessions.flatMap((session) => {
         const seqs = session.frames.map((frame) => frame.envelope.seq)
         const expected = seqs.map((_, index) => session.after + index + 1)
@@ -138,12 +113,11 @@ export const sameFold: Law = {
   name: "a client's fold, the log's fold and the snapshot are the same",
   check: (observed) => [
     ...observed.clients.flatMap((client) => {
-      const log = logOf(observed, client.runId)
       let state = RunState.empty(client.runId)
       for (const session of client.sessions) {
         for (const { envelope } of session.frames) state = RunState.reduce(state, envelope)
       }
-      const expected = RunState.reduceAll(RunState.empty(client.runId), log.slice(0, state.seq))
+      const expected = stateAt(runOf(observed, client.runId), state.seq)
       return Json.canonical(state) === Json.canonical(expected)
         ? []
         : [`${client.runId}: at ${state.seq} a client differs`]
@@ -151,8 +125,7 @@ export const sameFold: Law = {
     ...observed.snapshots.flatMap(({ runId, snapshot, stored }) => {
       if (snapshot.lastSeq > stored)
         return [`${runId}: a snapshot shows ${snapshot.lastSeq} of ${stored} stored events`]
-      const state = RunState.reduceAll(RunState.empty(runId), logOf(observed, runId).slice(0, snapshot.lastSeq))
-      const expected = shown(Snapshot.of(state))
+      const expected = shown(Snapshot.of(stateAt(runOf(observed, runId), snapshot.lastSeq)))
       return shown(snapshot) === expected
         ? []
         : [`${runId}: at ${snapshot.lastSeq} ${shown(snapshot)} is not ${expected}`]
@@ -170,10 +143,9 @@ export const snapshotGoesOn: Law = {
   name: "a snapshot goes on as its log does",
   check: (observed) =>
     observed.snapshots.flatMap(({ runId, snapshot }) => {
-      const log = logOf(observed, runId)
-      const resumed = RunState.reduceAll(Snapshot.toState(snapshot), log.slice(snapshot.lastSeq))
-      const expected = RunState.reduceAll(RunState.empty(runId), log)
-      return shown(Snapshot.of(resumed)) === shown(Snapshot.of(expected))
+      const run = runOf(observed, runId)
+      const resumed = RunState.reduceAll(Snapshot.toState(snapshot), run.log.slice(snapshot.lastSeq))
+      return shown(Snapshot.of(resumed)) === shown(Snapshot.of(whole(run)))
         ? []
         : [`${runId}: from ${snapshot.lastSeq} on`]
     })
@@ -230,23 +202,18 @@ export const checkpointsInPlace = forRuns("checkpoints name their own place, and
  * @since 0.1.0
  * @category laws
  */
-export const countsUp = forRuns("attempts and iterations count up by one", (run) => {
-  let state = RunState.empty(run.runId)
-  return run.log.flatMap((envelope) => {
-    const { event, seq } = envelope
-    const before = state
-    state = RunState.reduce(state, envelope)
-    if (event.type === "run-resumed" && event.attempt !== before.attempt + 1)
-      return [`attempt ${event.attempt} at ${seq}`]
-    if (event.type === "model-end" && event.iteration !== state.iteration)
-      return [`model-end ${event.iteration} at ${seq}`]
-    if (event.type === "iteration-end" && event.iteration !== before.iteration) {
-      return [`iteration-end ${event.iteration} at ${seq}`]
-    }
-    return event.type === "iteration-end" && before.open?.calls.some((call) => call.result === undefined)
-      ? [`an unsettled call at the iteration-end of ${seq}`]
-      : []
-  })
+export const countsUp = forEvents("attempts and iterations count up by one", ({ after, before, event }) => {
+  switch (event.type) {
+    case "run-resumed":
+      return event.attempt === before.attempt + 1 ? undefined : `attempt ${event.attempt}`
+    case "model-end":
+      return event.iteration === after.iteration ? undefined : `iteration ${event.iteration}`
+    case "iteration-end":
+      if (event.iteration !== before.iteration) return `iteration ${event.iteration}`
+      return before.open?.calls.some((call) => call.result === undefined) ? "with an unsettled call" : undefined
+    default:
+      return undefined
+  }
 })
 
 /**
@@ -275,10 +242,11 @@ export const answersAreTrue: Law = {
   check: (observed) =>
     observed.commands.flatMap(({ answer, approvalId, name, runId }) => {
       if (answer._tag !== "Ok" || runId === undefined) return []
-      const log = logOf(observed, runId)
+      const run = runOf(observed, runId)
+      const { log } = run
       if (name === "cancel") {
         const at = Number(field(answer.value, "lastSeq"))
-        const state = RunState.reduceAll(RunState.empty(runId), log.slice(0, at))
+        const state = stateAt(run, at)
         const status = field(answer.value, "status")
         return RunStatus.isFinal(state) && state.status === status && at === log.length
           ? []

@@ -143,14 +143,3 @@ export interface Observed {
   readonly active: ReadonlyArray<{ readonly at: number; readonly conversationId: string; readonly runs: number }>
   readonly secrets: ReadonlyArray<string>
 }
-
-/**
- * A law. `check` gives every violation that it finds; none means that the law was kept.
- *
- * @since 0.1.0
- * @category models
- */
-export interface Law {
-  readonly name: string
-  readonly check: (observed: Observed) => ReadonlyArray<string>
-}

@@ -52,6 +52,8 @@ class Journal {
   readonly active: Array<Observed["active"][number]> = []
   /** Accepted runs, in the order of their acceptance. */
   readonly runs: Array<{ readonly runId: string; readonly conversationId: string }> = []
+  /** Commands that wait for their answer. */
+  unanswered = 0
   private readonly waiters = new Map<number, Deferred.Deferred<string>>()
 
   accepted(run: { readonly runId: string; readonly conversationId: string }): void {
@@ -135,7 +137,13 @@ const ask = <A, E extends { readonly _tag: string; readonly message: string }>(
       })
     )
     const lost = Effect.zipRight(Deferred.await(running.dead), Effect.as(note({ _tag: "Lost" }), Option.none<A>()))
-    return yield* Effect.raceFirst(answered, lost)
+    journal.unanswered++
+    return yield* Effect.ensuring(
+      Effect.raceFirst(answered, lost),
+      Effect.sync(() => {
+        journal.unanswered--
+      })
+    )
   })
 
 const start = (
@@ -276,7 +284,7 @@ const comeToRest = (stack: Stack, journal: Journal, time: VirtualTime, how: Plan
       yield* time.advance(roundMs)
       yield* count(stack, journal)
       const rows = yield* rowsOf(stack.archive)
-      if (rows.every((row) => RunStatus.isEnded(row.status))) {
+      if (journal.unanswered === 0 && rows.every((row) => RunStatus.isEnded(row.status))) {
         const failed = rows.filter((row) => row.recoverable === true && (resumed.get(row.runId) ?? 0) < maxResumes)
         if (failed.length === 0) return
         for (const { runId } of failed) {

@@ -7,21 +7,20 @@ import type { EventOf } from "../domain/AgentEvent.js"
 import * as RunState from "../domain/RunState.js"
 import * as RunStatus from "../domain/RunStatus.js"
 import * as Json from "../tool/Json.js"
-import type { Law, LedgerEntry, Observed, ObservedRun } from "./Observed.js"
-
-const isReading = (entry: Pick<LedgerEntry, "kind" | "phase">): boolean =>
-  entry.phase === "preview" || entry.kind === "readonly"
+import { forEvents, forRuns, type Law, runOf, stateAt, whole } from "./Law.js"
+import type { LedgerEntry, Observed, ObservedRun } from "./Observed.js"
+import { isReading } from "./RecordingTools.js"
 
 /**
  * How the run stood when the entry was made. Of what was stored in the very same millisecond nobody can say which came
  * first, so each of these states will do.
  */
 const statesAt = (observed: Observed, entry: LedgerEntry): ReadonlyArray<RunState.RunState> => {
-  const log = observed.runs.find((run) => run.runId === entry.runId)?.log ?? []
+  const run = runOf(observed, entry.runId)
   const states: Array<RunState.RunState> = []
   for (let seq = entry.seq; seq >= 0; seq--) {
-    states.push(RunState.reduceAll(RunState.empty(entry.runId), log.slice(0, seq)))
-    if ((log[seq - 1]?.createdAt ?? 0) < entry.at) break
+    states.push(stateAt(run, seq))
+    if ((run.log[seq - 1]?.createdAt ?? 0) < entry.at) break
   }
   return states
 }
@@ -45,52 +44,52 @@ const forEntries = (
 const begins = (entry: LedgerEntry): boolean => entry.what === "begin"
 const acts = (entry: LedgerEntry): boolean => entry.what === "begin" && !isReading(entry)
 
-const oneResult: Law = {
-  name: "every call is answered once, and only calls are",
-  check: (observed) =>
-    observed.runs.flatMap((run) => {
-      const problems: Array<string> = []
-      const calls = new Map<string, number>()
-      for (const { event, seq } of run.log) {
-        if (event.type === "tool-call-start") {
-          if (calls.has(event.toolCallId)) problems.push(`${event.toolCallId} begins again at ${seq}`)
-          calls.set(event.toolCallId, 0)
-        }
-        if (event.type !== "tool-call-result") continue
-        const results = calls.get(event.toolCallId)
-        if (results === undefined) problems.push(`a result of ${event.toolCallId} at ${seq} without its call`)
-        else if (results > 0) problems.push(`a second result of ${event.toolCallId} at ${seq}`)
-        calls.set(event.toolCallId, (results ?? 0) + 1)
-      }
-      const state = RunState.reduceAll(RunState.empty(run.runId), run.log)
-      const left = RunState.turns(state).flatMap((turn) => turn.calls.filter((call) => call.result === undefined))
-      if (RunStatus.isEnded(state.status)) problems.push(...left.map((call) => `${call.id} has no result in the end`))
-      return problems.map((text) => `${run.runId}: ${text}`)
-    })
-}
+/**
+ * Every call is answered once, and only calls are.
+ *
+ * @since 0.1.0
+ * @category laws
+ */
+export const oneResult = forRuns("every call is answered once, and only calls are", (run) => {
+  const problems: Array<string> = []
+  const calls = new Map<string, number>()
+  for (const { event, seq } of run.log) {
+    if (event.type === "tool-call-start") {
+      if (calls.has(event.toolCallId)) problems.push(`${event.toolCallId} begins again at ${seq}`)
+      calls.set(event.toolCallId, 0)
+    }
+    if (event.type !== "tool-call-result") continue
+    const results = calls.get(event.toolCallId)
+    if (results === undefined) problems.push(`a result of ${event.toolCallId} at ${seq} without its call`)
+    else if (results > 0) problems.push(`a second result of ${event.toolCallId} at ${seq}`)
+    calls.set(event.toolCallId, (results ?? 0) + 1)
+  }
+  const state = whole(run)
+  const left = RunState.turns(state).flatMap((turn) => turn.calls.filter((call) => call.result === undefined))
+  if (RunStatus.isEnded(state.status)) problems.push(...left.map((call) => `${call.id} has no result in the end`))
+  return problems
+})
 
-const startedAreKept: Law = {
-  name: "a call that was started is never dropped, and starts only behind its turn's model-end",
-  check: (observed) =>
-    observed.runs.flatMap((run) => {
-      let state = RunState.empty(run.runId)
-      return run.log.flatMap((envelope): ReadonlyArray<string> => {
-        const { event, seq } = envelope
-        const before = state
-        state = RunState.reduce(state, envelope)
-        if (event.type === "run-resumed") {
-          return event.droppedToolCallIds
-            .filter((id) => RunState.findCall(before, id)?.call.phase !== undefined)
-            .map((id) => `${run.runId}: ${id} is dropped at ${seq}`)
-        }
-        if (event.type !== "tool-start" && event.type !== "approval-request") return []
-        const found = RunState.findCall(before, event.toolCallId)
-        if (found === undefined) return [`${run.runId}: ${event.type} at ${seq} without a call`]
-        if (found.turn.ended === undefined) return [`${run.runId}: ${event.type} at ${seq} before its model-end`]
-        return found.call.result === undefined ? [] : [`${run.runId}: ${event.type} at ${seq} of a settled call`]
-      })
-    })
-}
+/**
+ * A call that was started is never dropped, and starts only behind its turn's model-end.
+ *
+ * @since 0.1.0
+ * @category laws
+ */
+export const startedAreKept = forEvents(
+  "a call that was started is never dropped, and starts only behind its turn's model-end",
+  ({ before, event }) => {
+    if (event.type === "run-resumed") {
+      const dropped = event.droppedToolCallIds.find((id) => RunState.findCall(before, id)?.call.phase !== undefined)
+      return dropped === undefined ? undefined : `${dropped} is dropped`
+    }
+    if (event.type !== "tool-start" && event.type !== "approval-request") return undefined
+    const found = RunState.findCall(before, event.toolCallId)
+    if (found === undefined) return "without a call"
+    if (found.turn.ended === undefined) return "before its model-end"
+    return found.call.result === undefined ? undefined : "of a settled call"
+  }
+)
 
 const intentFirst = forEntries(
   "what begins stands in the log before, in this phase and under this key",
@@ -165,8 +164,8 @@ const keysAreApprovals: Law = {
     observed.ledger
       .filter((entry) => acts(entry) && !entry.unattended)
       .flatMap((entry) => {
-        const run = observed.runs.find((one) => one.runId === entry.runId)
-        const decisions = run === undefined ? [] : approvalsOf(run)
+        const run = runOf(observed, entry.runId)
+        const decisions = approvalsOf(run)
         const ok = decisions.some(
           (one) => one.approvalId === entry.key && one.toolCallId === entry.toolCallId && one.decision === "approved"
         )
@@ -184,8 +183,8 @@ const oncePerKey: Law = {
       counts.set(id, { entry, times: (counts.get(id)?.times ?? 0) + 1 })
     }
     return [...counts.values()].flatMap(({ entry, times }) => {
-      const run = observed.runs.find((one) => one.runId === entry.runId)
-      const retries = (run === undefined ? [] : approvalsOf(run)).filter(
+      const run = runOf(observed, entry.runId)
+      const retries = approvalsOf(run).filter(
         (one) => one.toolCallId === entry.toolCallId && one.decision === "retry"
       ).length
       return times > 1 + retries ? [`${named(entry)}: ${times} times, with ${retries} retries`] : []
@@ -215,8 +214,8 @@ const effectsAreTold: Law = {
   check: (observed) =>
     observed.ledger.flatMap((entry) => {
       if (entry.what !== "effect") return []
-      const run = observed.runs.find((one) => one.runId === entry.runId)
-      const results = (run?.log ?? []).flatMap(({ event }) =>
+      const run = runOf(observed, entry.runId)
+      const results = run.log.flatMap(({ event }) =>
         event.type === "tool-call-result" && event.toolCallId === entry.toolCallId ? [event] : []
       )
       return results
@@ -225,65 +224,53 @@ const effectsAreTold: Law = {
     })
 }
 
-const appliedIsTrue: Law = {
-  name: "what is called applied has happened, unless a person says so",
-  check: (observed) =>
-    observed.runs.flatMap((run) =>
-      run.log.flatMap(({ event }) => {
-        if (event.type !== "tool-call-result" || event.state !== "applied" || event.source === "person") return []
-        const happened = observed.ledger.some(
-          (entry) => entry.what === "effect" && entry.runId === run.runId && entry.toolCallId === event.toolCallId
-        )
-        return happened ? [] : [`${run.runId}: ${event.toolCallId}`]
-      })
+const appliedIsTrue = forEvents(
+  "what is called applied has happened, unless a person says so",
+  ({ event }, run, observed) => {
+    if (event.type !== "tool-call-result" || event.state !== "applied" || event.source === "person") return undefined
+    const happened = observed.ledger.some(
+      (entry) => entry.what === "effect" && entry.runId === run.runId && entry.toolCallId === event.toolCallId
     )
-}
+    return happened ? undefined : event.toolCallId
+  }
+)
 
-const requestsShowTheirInput: Law = {
-  name: "an approval shows the input in force, under its hash, and a decision belongs to the last request",
-  check: (observed) =>
-    observed.runs.flatMap((run) => {
-      let state = RunState.empty(run.runId)
-      return run.log.flatMap((envelope): ReadonlyArray<string> => {
-        const { event, seq } = envelope
-        const before = state
-        state = RunState.reduce(state, envelope)
-        const problem = (text: string) => [`${run.runId}: ${event.type} at ${seq} ${text}`]
-        if (event.type === "approval-decision") {
-          const until = RunState.findCall(before, event.toolCallId)?.call.approval?.request.expiresAt ?? 0
-          if (event.decision !== "expired" && envelope.createdAt > until) return problem("comes too late")
-          if (event.decision === "expired" && envelope.createdAt < until) return problem("comes too early")
-          const call = RunState.findCall(before, event.toolCallId)?.call
-          if (call?.approval?.request.approvalId !== event.approvalId) return problem("is about an older request")
-          return call.approval.decision === undefined ? [] : problem("is a second one")
-        }
-        if (event.type !== "approval-request") return []
-        const call = RunState.findCall(before, event.toolCallId)?.call
-        const { input, preview, previewHash, toolName } = event
-        if (previewHash !== Json.hash({ toolName, input, preview })) return problem("has another hash")
-        if (Json.canonical(input) !== Json.canonical(call?.input?.value ?? null)) return problem("shows another input")
-        return call?.approval !== undefined && call.approval.decision === undefined ? problem("overtakes one") : []
-      })
-    })
-}
+const requestsShowTheirInput = forEvents(
+  "an approval shows the input in force, under its hash",
+  ({ before, event }) => {
+    if (event.type !== "approval-request") return undefined
+    const call = RunState.findCall(before, event.toolCallId)?.call
+    const { input, preview, previewHash, toolName } = event
+    if (previewHash !== Json.hash({ toolName, input, preview })) return "it has another hash"
+    if (Json.canonical(input) !== Json.canonical(call?.input?.value ?? null)) return "it shows another input"
+    return call?.approval !== undefined && call.approval.decision === undefined ? "it overtakes one" : undefined
+  }
+)
 
-const previewKeys: Law = {
-  name: "a preview that was shown keeps its key, the next one has another",
-  check: (observed) =>
-    observed.runs.flatMap((run) => {
-      const asked = new Map<string, Set<string>>()
-      return run.log.flatMap(({ event, seq }): ReadonlyArray<string> => {
-        if (event.type !== "tool-start" || event.phase !== "preview") return []
-        const used = asked.get(event.toolCallId) ?? new Set<string>()
-        asked.set(event.toolCallId, used)
-        const shown = run.log
-          .slice(0, seq - 1)
-          .filter((one) => one.event.type === "approval-request" && one.event.toolCallId === event.toolCallId).length
-        used.add(event.idempotencyKey)
-        return used.size > shown + 1 ? [`${run.runId}: ${event.idempotencyKey} at ${seq}`] : []
-      })
-    })
-}
+const decisionsInTime = forEvents(
+  "a decision belongs to the last request of its call, is the only one, and comes in time",
+  ({ before, createdAt, event }) => {
+    if (event.type !== "approval-decision") return undefined
+    const approval = RunState.findCall(before, event.toolCallId)?.call.approval
+    if (approval?.request.approvalId !== event.approvalId) return "it is about an older request"
+    if (approval.decision !== undefined) return "it is a second one"
+    const { expiresAt } = approval.request
+    if (event.decision === "expired") return createdAt < expiresAt ? "it comes too early" : undefined
+    return createdAt >= expiresAt ? "it comes too late" : undefined
+  }
+)
+
+const previewKeys = forRuns("a preview that was shown keeps its key, the next one has another", (run) => {
+  const asked = new Map<string, { readonly keys: Set<string>; shown: number }>()
+  return run.log.flatMap(({ event, seq }): ReadonlyArray<string> => {
+    if (event.type !== "approval-request" && event.type !== "tool-start") return []
+    const call = asked.get(event.toolCallId) ?? { keys: new Set<string>(), shown: 0 }
+    asked.set(event.toolCallId, call)
+    if (event.type === "approval-request") call.shown++
+    else if (event.phase === "preview") call.keys.add(event.idempotencyKey)
+    return call.keys.size > call.shown + 1 ? [`${event.toolCallId} at ${seq}`] : []
+  })
+})
 
 const mistakesAreRefused: Law = {
   name: "a decision about something else than what is shown is refused",
@@ -293,28 +280,23 @@ const mistakesAreRefused: Law = {
     )
 }
 
-const reuse: Law = {
-  name: "a reused result is that of an equal call, with no write applied since",
-  check: (observed) =>
-    observed.runs.flatMap((run) => {
-      const inputs = new Map<string, string>()
-      const results: Array<EventOf<"tool-call-result">> = []
-      return run.log.flatMap(({ event, seq }): ReadonlyArray<string> => {
-        if (event.type === "tool-call-ready")
-          inputs.set(event.toolCallId, Json.canonical([event.toolName, event.input]))
-        if (event.type !== "tool-call-result") return []
-        const before = results.slice(results.findLastIndex((one) => one.state === "applied") + 1)
-        results.push(event)
-        if (event.source !== "run") return []
-        const found = before.some(
-          (one) =>
-            inputs.get(one.toolCallId) === inputs.get(event.toolCallId) &&
-            Json.canonical(one.result) === Json.canonical(event.result)
-        )
-        return found ? [] : [`${run.runId}: ${event.toolCallId} at ${seq}`]
-      })
-    })
-}
+const reuse = forRuns("a reused result is that of an equal call, with no write applied since", (run) => {
+  const inputs = new Map<string, string>()
+  const results: Array<EventOf<"tool-call-result">> = []
+  return run.log.flatMap(({ event, seq }): ReadonlyArray<string> => {
+    if (event.type === "tool-call-ready") inputs.set(event.toolCallId, Json.canonical([event.toolName, event.input]))
+    if (event.type !== "tool-call-result") return []
+    const before = results.slice(results.findLastIndex((one) => one.state === "applied") + 1)
+    results.push(event)
+    if (event.source !== "run") return []
+    const found = before.some(
+      (one) =>
+        inputs.get(one.toolCallId) === inputs.get(event.toolCallId) &&
+        Json.canonical(one.result) === Json.canonical(event.result)
+    )
+    return found ? [] : [`${event.toolCallId} at ${seq}`]
+  })
+})
 
 /**
  * All of them.
@@ -336,6 +318,7 @@ export const all: ReadonlyArray<Law> = [
   effectsAreTold,
   appliedIsTrue,
   requestsShowTheirInput,
+  decisionsInTime,
   previewKeys,
   mistakesAreRefused,
   reuse
