@@ -65,13 +65,20 @@ export interface Call {
 }
 
 /**
- * A piece of a turn in the order in which it arrived.
+ * A piece of a turn in the order in which it arrived. `startedAt` and `endedAt` are the times of the first and the last
+ * delta of it that is known.
  *
  * @since 0.1.0
  * @category models
  */
 export type Part =
-  | { readonly type: "text" | "reasoning"; readonly id: string; readonly text: string }
+  | {
+      readonly type: "text" | "reasoning"
+      readonly id: string
+      readonly text: string
+      readonly startedAt: number
+      readonly endedAt: number
+    }
   | { readonly type: "tool-call"; readonly toolCallId: string }
 
 /**
@@ -204,13 +211,13 @@ const apply = (state: RunState, event: AgentEvent, seq: number, at: number): Run
     }
     case "text-delta":
       return {
-        ...withOpen(clocked, (turn) => appendText(turn, "text", event)),
+        ...withOpen(clocked, (turn) => appendText(turn, "text", event, at)),
         textLength: state.textLength + event.delta.length,
         firstTokenAt: state.firstTokenAt ?? at
       }
     case "reasoning-delta":
       return {
-        ...withOpen(clocked, (turn) => appendText(turn, "reasoning", event)),
+        ...withOpen(clocked, (turn) => appendText(turn, "reasoning", event, at)),
         reasoningLength: state.reasoningLength + event.delta.length,
         firstTokenAt: state.firstTokenAt ?? at
       }
@@ -321,12 +328,13 @@ const withCall = (state: RunState, id: string, f: (call: Call) => Call): RunStat
 const appendText = (
   turn: Turn,
   type: "text" | "reasoning",
-  event: { readonly id: string; readonly delta: string }
+  event: { readonly id: string; readonly delta: string },
+  at: number
 ): Turn => {
   const last = turn.parts.at(-1)
   return last !== undefined && last.type === type && last.id === event.id
-    ? { ...turn, parts: turn.parts.with(-1, { ...last, text: last.text + event.delta }) }
-    : { ...turn, parts: [...turn.parts, { type, id: event.id, text: event.delta }] }
+    ? { ...turn, parts: turn.parts.with(-1, { ...last, text: last.text + event.delta, endedAt: at }) }
+    : { ...turn, parts: [...turn.parts, { type, id: event.id, text: event.delta, startedAt: at, endedAt: at }] }
 }
 
 const startCall = (turn: Turn, event: EventOf<"tool-call-start">): Turn => ({

@@ -53,13 +53,21 @@ export interface SnapshotToolCall {
 }
 
 /**
- * A piece of the answer in the order of its making: text, reasoning, or the place of a tool call.
+ * A piece of the answer in the order of its making: text, reasoning, or the place of a tool call. `startedAt` and
+ * `endedAt` are the times of its first and last delta.
  *
  * @since 0.1.0
  * @category models
  */
 export type SnapshotPart =
-  | { readonly type: "text" | "reasoning"; readonly id: string; readonly iteration: number; readonly text: string }
+  | {
+      readonly type: "text" | "reasoning"
+      readonly id: string
+      readonly iteration: number
+      readonly text: string
+      readonly startedAt: number
+      readonly endedAt: number
+    }
   | { readonly type: "tool-call"; readonly toolCallId: string }
 
 /**
@@ -110,9 +118,7 @@ export const of = (state: RunState.RunState): Snapshot => {
   const toolCalls: Array<SnapshotToolCall> = []
   for (const turn of RunState.turns(state)) {
     for (const part of turn.parts) {
-      parts.push(
-        part.type === "tool-call" ? part : { type: part.type, id: part.id, iteration: turn.n, text: part.text }
-      )
+      parts.push(part.type === "tool-call" ? part : { ...part, iteration: turn.n })
     }
     for (const call of turn.calls) toolCalls.push(toolCall(call, turn.n))
   }
@@ -274,7 +280,8 @@ const rebuildTurns = (snapshot: Snapshot): ReadonlyArray<RunState.Turn> => {
       if (call !== undefined) turn.calls = [...turn.calls, rebuildCall(call)]
       continue
     }
-    turn.parts = [...turn.parts, { type: part.type, id: part.id, text: part.text }]
+    const { iteration: _, ...piece } = part
+    turn.parts = [...turn.parts, piece]
     if (part.type === "text") text0 += part.text.length
     else reasoning0 += part.text.length
   }

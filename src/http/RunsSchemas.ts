@@ -49,7 +49,9 @@ const Part = Schema.Union(
     type: Schema.Literal("text", "reasoning"),
     id: Schema.String,
     iteration: Schema.Int,
-    text: Schema.String
+    text: Schema.String,
+    startedAt: Schema.Number,
+    endedAt: Schema.Number
   }),
   Schema.Struct({ type: Schema.Literal("tool-call"), toolCallId: Schema.String })
 ).annotations({ identifier: "Part" })
