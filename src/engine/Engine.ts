@@ -15,6 +15,7 @@ import { IdGenerator } from "../domain/Ids.js"
 import { CurrentUser } from "../domain/Owner.js"
 import { Conflict } from "../domain/RunError.js"
 import * as RunStatus from "../domain/RunStatus.js"
+import { Secrets } from "../domain/Secrets.js"
 import { ResumePolicy } from "../resume/ResumePolicy.js"
 import { RunStore } from "../store/RunStore.js"
 import * as Deciding from "./Deciding.js"
@@ -62,6 +63,7 @@ const make = (
       tails: new LiveTails(),
       cache: new ResultCache(),
       documents: yield* OpenDocuments,
+      secrets: yield* Secrets,
       // A store that can not tell the time can not store anything either; that is found out soon enough.
       now: Effect.catchAll(store.now, () => Clock.currentTimeMillis),
       retention: options.retention ?? { eventsMs: day, runsMs: 30 * day }

@@ -7,6 +7,7 @@ import type * as Effect from "effect/Effect"
 import type { AgentDefinition } from "../agent/Agent.js"
 import type { OpenDocuments } from "../agent/Documents.js"
 import type { IdGenerator } from "../domain/Ids.js"
+import type { Secrets } from "../domain/Secrets.js"
 import type { ResumePolicy } from "../resume/ResumePolicy.js"
 import type { RunStore } from "../store/RunStore.js"
 import type { LiveTails } from "./LiveTail.js"
@@ -29,6 +30,7 @@ export interface Environment {
   readonly tails: LiveTails
   readonly cache: ResultCache
   readonly documents: OpenDocuments["Type"]
+  readonly secrets: Secrets["Type"]
   readonly now: Effect.Effect<number>
   readonly retention: { readonly eventsMs: number; readonly runsMs: number }
 }

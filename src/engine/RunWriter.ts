@@ -15,6 +15,7 @@ import { splice } from "../domain/Envelope.js"
 import * as Metrics from "../domain/Metrics.js"
 import * as Fold from "../domain/RunState.js"
 import * as RunStatus from "../domain/RunStatus.js"
+import type { Secrets } from "../domain/Secrets.js"
 import type { Append, AppendOutcome, RowChange, SideRecord } from "../store/RunStore.js"
 import type { ToolConflict } from "../tool/Tool.js"
 import type { LiveTails } from "./LiveTail.js"
@@ -147,7 +148,7 @@ export class RunWriter {
   /** What was refused because the log had moved. */
   private unsure: Prepared | undefined
   private closed: WriterClosed | undefined
-  private readonly sanitizer = new Sanitizer()
+  private readonly sanitizer: Sanitizer
   /** Others have written to the log: read it before the next append. */
   stale = false
 
@@ -160,12 +161,14 @@ export class RunWriter {
     private readonly options: {
       readonly tails: LiveTails
       readonly checkpointEvery: number
+      readonly secrets: Secrets["Type"]
       readonly lease: { readonly owner: string; readonly ttlMs: number }
       readonly notify: (writer: RunWriter) => void
       /** Called once, when the writer may write no more. */
       readonly onClose: (writer: RunWriter) => void
     }
   ) {
+    this.sanitizer = new Sanitizer(options.secrets)
     options.tails.open(key, state.seq)
   }
 
@@ -221,7 +224,8 @@ export class RunWriter {
   ): Effect.Effect<Decided, WriterClosed> {
     return Effect.suspend(() => {
       const clean = this.sanitized(events)
-      return this.enqueue({ decide: () => ({ events: clean }), size: clean.length, ...more })
+      const side = more?.side && { ...more.side, data: this.options.secrets.said.json(more.side.data) }
+      return this.enqueue({ decide: () => ({ events: clean }), size: clean.length, ...more, side })
     })
   }
 
@@ -339,7 +343,11 @@ export class RunWriter {
         if (entry === undefined) return
         const event = entry.onConflict?.(outcome.conflict)
         this.queue = [
-          { decide: () => ({ events: event === undefined ? [] : [event] }), size: entry.size, done: entry.done },
+          {
+            decide: () => ({ events: event === undefined ? [] : this.sanitized([event]) }),
+            size: entry.size,
+            done: entry.done
+          },
           ...rest
         ]
         return

@@ -132,6 +132,7 @@ export const make = (
         const writer = new RunWriter(row.key, row.runId, row.epoch, state, {
           tails,
           checkpointEvery: agent.resume.checkpointEvery,
+          secrets: env.secrets,
           lease: claim,
           notify: commit.notify,
           onClose: (closed) => {

@@ -2,6 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import * as FastCheck from "effect/FastCheck"
 import type { AgentEvent } from "../../src/domain/AgentEvent.js"
 import * as RunState from "../../src/domain/RunState.js"
+import * as Secrets from "../../src/domain/Secrets.js"
 import * as Numbering from "../../src/engine/Numbering.js"
 import { Sanitizer } from "../../src/engine/Sanitizer.js"
 import * as Events from "../../src/testing/EventArbitraries.js"
@@ -72,7 +73,7 @@ describe("the sanitizer", () => {
     ([text, cuts]) => {
       const at = [...new Set(cuts.map((cut) => cut % (text.length + 1)))].sort((a, b) => a - b)
       const pieces = [0, ...at].map((start, index) => text.slice(start, at[index] ?? text.length))
-      const sanitizer = new Sanitizer()
+      const sanitizer = new Sanitizer(Secrets.make([]))
       const out: Array<AgentEvent> = []
       for (const piece of pieces) out.push(...sanitizer.push({ type: "text-delta", id: "a", delta: piece }))
       out.push(...sanitizer.push({ type: "iteration-end", iteration: 1 }))
@@ -88,7 +89,7 @@ describe("the sanitizer", () => {
     "keeps interleaved parts apart",
     [Events.utf16, Events.utf16, FastCheck.array(FastCheck.boolean(), { maxLength: 60 })],
     ([a, b, turns]) => {
-      const sanitizer = new Sanitizer()
+      const sanitizer = new Sanitizer(Secrets.make([]))
       const rest = {
         a: [...Array(a.length).keys()].map((i) => a[i] ?? ""),
         b: [...Array(b.length).keys()].map((i) => b[i] ?? "")

@@ -1,0 +1,90 @@
+/**
+ * Secrets in a text that comes in pieces. What may become one is held back until it is known; everything else passes
+ * at once, as it is.
+ *
+ * @since 0.1.0
+ */
+import { type Patterns, plain, replaced } from "./SecretPatterns.js"
+
+/** What has passed and is looked at again, because a secret may have begun in it. */
+const context = 32
+/** More than this is not held back: it is a secret, and so is what follows it without a break. */
+const maxHeld = 16_384
+const unbroken = /^[\w.~+/=\\-]+/
+
+/**
+ * One text in pieces.
+ *
+ * Plain mutable code on purpose: it runs once for every delta of every run.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export class SecretStream {
+  private held = ""
+  private passed = ""
+  private before = 0
+  private last = 0
+  /** How long what is held back must have become before it is looked at again. */
+  private wanted = 0
+  private swallowing = false
+
+  constructor(private readonly patterns: Patterns) {}
+
+  /** Whether something is held back. */
+  get holds(): boolean {
+    return this.held !== ""
+  }
+
+  /** What may be told now that this piece has come; often the piece itself, sometimes nothing. */
+  push(piece: string): string {
+    if (this.held !== "" || this.swallowing || this.patterns.suspicious(piece, this.before, this.last)) {
+      return this.look(piece)
+    }
+    const { length } = piece
+    if (length === 0) return piece
+    this.before = length > 1 ? piece.charCodeAt(length - 2) : this.last
+    this.last = piece.charCodeAt(length - 1)
+    this.passed = this.passed.length > 256 ? this.passed.slice(-context) + piece : this.passed + piece
+    return piece
+  }
+
+  /** The rest, when nothing more comes for now. */
+  end(): string {
+    this.swallowing = false
+    if (this.held === "") return ""
+    const text = this.passed + this.held
+    const out = replaced(text, this.patterns.find(plain(text), true), this.passed.length)
+    this.keep(text, this.held.length)
+    this.held = ""
+    this.wanted = 0
+    return out
+  }
+
+  private look(piece: string): string {
+    this.held += this.swallowing ? piece.replace(unbroken, "") : piece
+    if (this.held === "" || this.held.length < this.wanted) return ""
+    this.swallowing = false
+    const before = this.passed.slice(-context)
+    const text = before + this.held
+    const found = this.patterns.begun(plain(text))
+    const tooMuch = text.length - found > maxHeld
+    const cut = tooMuch ? text.length : Math.max(before.length, found)
+    const told = text.slice(0, cut)
+    const out = replaced(told, this.patterns.find(plain(told), tooMuch), before.length)
+    this.held = text.slice(cut)
+    this.swallowing = tooMuch
+    // A long secret would otherwise be read again for each of its pieces.
+    this.wanted = this.held.length < 64 ? 0 : Math.ceil(this.held.length * 1.25)
+    this.keep(told, 0)
+    return out
+  }
+
+  /** Remembers the end of what was told: enough of it, and all of what was held back. */
+  private keep(told: string, length: number): void {
+    this.passed = told.slice(-Math.max(context, length))
+    const { text } = plain(this.passed)
+    this.before = text.charCodeAt(text.length - 2)
+    this.last = text.charCodeAt(text.length - 1)
+  }
+}
