@@ -10,6 +10,7 @@ import * as Stream from "effect/Stream"
 import type { IdGenerator } from "../domain/Ids.js"
 import type { RunInput } from "../domain/RunInput.js"
 import type { RunState } from "../domain/RunState.js"
+import type { Secrets } from "../domain/Secrets.js"
 import type { Model, ModelMessage } from "../model/Model.js"
 import type * as Emission from "./Emission.js"
 import { type Options as ModelTurnOptions, modelTurn } from "./ModelTurn.js"
@@ -27,6 +28,7 @@ export interface Setting extends ToolSetting {
   readonly model: Model
   readonly input: RunInput
   readonly catalog: ToolCatalog
+  readonly secrets: Secrets["Type"]
   readonly prompt: (state: RunState, draft: boolean) => Effect.Effect<ReadonlyArray<ModelMessage>>
 }
 
@@ -69,13 +71,14 @@ const turnOf = (
   step: Extract<Step, { readonly _tag: "CallModel" }>
 ): Effect.Effect<ModelTurnOptions> =>
   Effect.gen(function* () {
-    const { catalog, input, model, state } = setting
+    const { catalog, input, model, secrets, state } = setting
     const draft = step.continueDraft && model.continuesDraft === true
     const messages = yield* setting.prompt(state, draft)
     return {
       state,
       model,
       catalog,
+      secrets,
       request: {
         runId: state.runId,
         conversationId: state.start?.conversationId ?? "",

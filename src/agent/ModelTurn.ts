@@ -15,6 +15,7 @@ import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { AgentEvent, Usage } from "../domain/AgentEvent.js"
 import * as Fold from "../domain/RunState.js"
+import type { Secrets } from "../domain/Secrets.js"
 import {
   type Model,
   ModelError,
@@ -51,7 +52,8 @@ class Translator {
   constructor(
     readonly state: Fold.RunState,
     readonly iteration: number,
-    readonly catalog: ToolCatalog.ToolCatalog
+    readonly catalog: ToolCatalog.ToolCatalog,
+    readonly secrets: Secrets["Type"]
   ) {
     this.taken = new Set(state.dropped)
     for (const turn of Fold.turns(state)) for (const call of turn.calls) this.taken.add(call.id)
@@ -78,7 +80,7 @@ class Translator {
       case "tool-call-start": {
         if (this.calls.has(part.call)) return
         const toolCallId = this.idFor(part.toolCallId)
-        const toolName = Json.cut(part.toolName, maxNameLength)
+        const toolName = Json.cut(this.secrets.said.text(part.toolName), maxNameLength)
         const title = this.catalog.get(toolName)?.title
         this.calls.set(part.call, { toolCallId, toolName, args: "" })
         events.push({
@@ -104,8 +106,8 @@ class Translator {
 
   /** The provider's id where it is new in the run; otherwise one of our own. */
   private idFor(given: string | undefined): string {
-    let id =
-      given === undefined || given === "" || given.length > 256 ? `call_${this.prefix}_${this.calls.size}` : given
+    const usable = given !== undefined && given !== "" && given.length <= 256 && this.secrets.said.text(given) === given
+    let id = usable ? given : `call_${this.prefix}_${this.calls.size}`
     for (let n = 0; this.taken.has(id); n++) id = `call_${this.prefix}_${this.calls.size}${n === 0 ? "" : `_${n}`}`
     this.taken.add(id)
     return id
@@ -225,6 +227,7 @@ export interface Options {
   readonly model: Model
   readonly request: ModelRequest
   readonly catalog: ToolCatalog.ToolCatalog
+  readonly secrets: Secrets["Type"]
 }
 
 /**
@@ -239,7 +242,7 @@ export const modelTurn = (options: Options): Stream.Stream<Emission.Emission> =>
 const attempt = (options: Options, retry: number): Emissions<unknown> =>
   Channel.suspend(() => {
     const { model, request } = options
-    const translator = new Translator(options.state, request.iteration, options.catalog)
+    const translator = new Translator(options.state, request.iteration, options.catalog, options.secrets)
     return Channel.flatMap(tryOnce(options, translator), (outcome) => {
       switch (outcome._tag) {
         case "Finished":

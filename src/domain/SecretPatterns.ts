@@ -34,16 +34,16 @@ export interface Plain {
 
 /**
  * - `suspicious`: whether there may be a secret in a text that goes on from two code units. One look at each character
- * - `find`: where secrets are in a text
- * - `begun`: from where on, in a text without escapes, there may be a secret that is not complete
+ * - `find`: where secrets are in a text, by their beginnings; `complete`: it ends here
+ * - `begun`: from where on there may be a secret that is not complete
  *
  * @since 0.1.0
  * @category models
  */
 export interface Patterns {
   readonly suspicious: (text: string, before?: number, last?: number) => boolean
-  readonly find: (text: Plain, complete: boolean) => ReadonlyArray<Range>
-  readonly begun: (text: Plain) => number
+  readonly find: (text: string, complete: boolean) => ReadonlyArray<Range>
+  readonly begun: (text: string) => number
 }
 
 /**
@@ -60,6 +60,14 @@ const quoted = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/-]/g, "
 const escapes = /\\+(?:u([0-9a-fA-F]{4})|(["'\\/bfnrt])?)|%([2-7][0-9A-Fa-f])/g
 const controls: { readonly [letter: string]: string } = { b: "\b", f: "\f", n: "\n", r: "\r", t: "\t" }
 
+const asItIs = (text: string): Plain => ({ text, at: (index) => index })
+
+/** A secret may have such characters itself, so a text with escapes is read both ways. */
+const readings = (text: string): ReadonlyArray<Plain> => {
+  const once = plain(text)
+  return once.text === text ? [once] : [asItIs(text), once]
+}
+
 /**
  * The text without its escapes.
  *
@@ -67,7 +75,7 @@ const controls: { readonly [letter: string]: string } = { b: "\b", f: "\f", n: "
  * @category texts
  */
 export const plain = (text: string): Plain => {
-  if (!text.includes("\\") && !text.includes("%")) return { text, at: (index) => index }
+  if (!text.includes("\\") && !text.includes("%")) return asItIs(text)
   let out = ""
   const places: Array<number> = []
   const add = (piece: string, from: number, step: number) => {
@@ -120,11 +128,16 @@ const privateKeys = (text: string): { readonly ranges: ReadonlyArray<Range>; rea
  */
 const firstStep = 3
 
+const inQuotes = (text: string): string => JSON.stringify(text).slice(1, -1)
+
+/** A backslash of a value itself looks like the beginning of an escape, so such a value is looked for in both forms. */
+const spellings = (value: string): ReadonlyArray<string> => (value.includes("\\") ? [value, inQuotes(value)] : [value])
+
 const ofValue = (value: string): Shape => {
   const more = (kept: number, length: number) => `${quoted(value.slice(0, kept))}[\\s\\S]{0,${length - kept}}$`
   const short = more(firstStep, minLength - 1)
   return {
-    trigrams: [value.slice(0, firstStep)],
+    trigrams: [value, inQuotes(value), inQuotes(inQuotes(value))].map((_) => _.slice(0, firstStep)),
     whole: quoted(value),
     begun: value.length > minLength ? `(?:${short}|${more(minLength, value.length - 1)})` : short
   }
@@ -157,7 +170,7 @@ export const compile = (options: {
   readonly labels: ReadonlyArray<Shape>
 }): Patterns => {
   // Of two that begin alike the longer one is the secret.
-  const values = [...new Set(options.values)].sort((a, b) => b.length - a.length)
+  const values = [...new Set(options.values.flatMap(spellings))].sort((a, b) => b.length - a.length)
   const exact = [...values.map(ofValue), ...options.forms]
   const groups = [
     { shapes: exact, flags: "" },
@@ -187,6 +200,29 @@ export const compile = (options: {
     })
   }
 
+  const found = ({ at, text }: Plain, complete: boolean): ReadonlyArray<Range> => {
+    const ranges: Array<Range> = [...privateKeys(text).ranges, ...(complete ? cutOff(text) : [])]
+    for (const { whole } of groups) {
+      for (const match of text.matchAll(whole)) {
+        const kept = match.slice(1).find((group) => group !== undefined)?.length ?? 0
+        ranges.push([match.index + kept, match.index + match[0].length])
+      }
+    }
+    return ranges.map(([from, to]) => [at(from), at(to)])
+  }
+
+  const begun = ({ at, text }: Plain): number => {
+    // What an escape will be that is not complete, is not known: it counts as nothing yet.
+    const end = text.search(cutEscape)
+    const known = end === -1 ? text : text.slice(0, end)
+    const indices = [
+      ...groups.map((group) => known.search(group.begun)),
+      known.search(keyHeaderCut),
+      privateKeys(known).open ?? -1
+    ].filter((index) => index !== -1)
+    return at(Math.min(known.length, ...indices))
+  }
+
   return {
     suspicious: (text, before = 0, last = 0) => {
       let a = before
@@ -199,25 +235,11 @@ export const compile = (options: {
       }
       return false
     },
-    find: ({ at, text }, complete) => {
-      const ranges: Array<Range> = [...privateKeys(text).ranges, ...(complete ? cutOff(text) : [])]
-      for (const { whole } of groups) {
-        for (const match of text.matchAll(whole)) {
-          const kept = match.slice(1).find((group) => group !== undefined)?.length ?? 0
-          ranges.push([match.index + kept, match.index + match[0].length])
-        }
-      }
-      return ranges.map(([from, to]) => [at(from), at(to)] as const).sort(([a], [b]) => a - b)
-    },
-    begun: ({ at, text }) => {
-      const indices = [
-        ...groups.map(({ begun }) => text.search(begun)),
-        text.search(cutEscape),
-        text.search(keyHeaderCut),
-        privateKeys(text).open ?? -1
-      ].filter((index) => index !== -1)
-      return at(Math.min(text.length, ...indices))
-    }
+    find: (text, complete) =>
+      readings(text)
+        .flatMap((reading) => found(reading, complete))
+        .sort(([a], [b]) => a - b),
+    begun: (text) => Math.min(...readings(text).map(begun))
   }
 }
 

@@ -6,8 +6,7 @@
  */
 
 /**
- * - `trigrams`: three characters of which one set stands in every text of this form, before the secret ends its third
- *   character
+ * - `trigrams`: three characters, of which one or the other stand at the beginning of every text of this form
  * - `whole`: source of a pattern that matches a secret; its group, if it has one, is what stands before and stays
  * - `begun`: source of a pattern that matches, at the end of a text, what more text could make a secret
  *
@@ -85,11 +84,12 @@ const anyCase = (trigram: string): ReadonlyArray<string> => [
 const atMost = "{0,4096}"
 
 const named = (trigrams: ReadonlyArray<string>, name: string, letter: string): Shape => {
-  const quotes = "[\"'\\\\]{0,4}\\s{0,3}"
+  const marks = "[\"'\\\\]{0,4}"
+  const equals = `${marks}\\s{0,3}[:=]\\s{0,3}${marks}`
   return {
     trigrams: trigrams.flatMap(anyCase),
-    whole: `(${start}${name}${quotes}[:=]${quotes})${letter}{6,}`,
-    begun: `${start}${name}(?:${quotes}|${quotes}[:=]${quotes}${letter}${atMost})$`
+    whole: `(${start}${name}${equals})${letter}{6,}`,
+    begun: `${start}${name}(?:${marks}\\s{0,3}|${equals}${letter}${atMost})$`
   }
 }
 

@@ -6,8 +6,10 @@
  */
 import { type Patterns, plain, replaced } from "./SecretPatterns.js"
 
-/** What has passed and is looked at again, because a secret may have begun in it. */
+/** How much of what has passed is looked at again, because a secret may have begun in it. */
 const context = 32
+/** After something suspicious, this many characters are looked at: the fixed beginning of a form is no longer. */
+const watch = 16
 /** More than this is not held back: it is a secret, and so is what follows it without a break. */
 const maxHeld = 16_384
 const unbroken = /^[\w.~+/=\\-]+/
@@ -23,11 +25,14 @@ const unbroken = /^[\w.~+/=\\-]+/
 export class SecretStream {
   private held = ""
   private passed = ""
+  private depth = context
   private before = 0
   private last = 0
   /** How long what is held back must have become before it is looked at again. */
   private wanted = 0
   private swallowing = false
+  /** For so many characters what passed may go on as a secret. */
+  private wary = 0
 
   constructor(private readonly patterns: Patterns) {}
 
@@ -38,7 +43,12 @@ export class SecretStream {
 
   /** What may be told now that this piece has come; often the piece itself, sometimes nothing. */
   push(piece: string): string {
-    if (this.held !== "" || this.swallowing || this.patterns.suspicious(piece, this.before, this.last)) {
+    if (
+      this.held !== "" ||
+      this.swallowing ||
+      this.wary > 0 ||
+      this.patterns.suspicious(piece, this.before, this.last)
+    ) {
       return this.look(piece)
     }
     const { length } = piece
@@ -54,24 +64,26 @@ export class SecretStream {
     this.swallowing = false
     if (this.held === "") return ""
     const text = this.passed + this.held
-    const out = replaced(text, this.patterns.find(plain(text), true), this.passed.length)
+    const out = replaced(text, this.patterns.find(text, true), this.passed.length)
     this.keep(text, this.held.length)
     this.held = ""
     this.wanted = 0
+    this.wary = watch
     return out
   }
 
   private look(piece: string): string {
+    this.wary = this.patterns.suspicious(piece, this.before, this.last) ? watch : this.wary - piece.length
     this.held += this.swallowing ? piece.replace(unbroken, "") : piece
     if (this.held === "" || this.held.length < this.wanted) return ""
     this.swallowing = false
-    const before = this.passed.slice(-context)
+    const before = this.passed.slice(-this.depth)
     const text = before + this.held
-    const found = this.patterns.begun(plain(text))
+    const found = this.patterns.begun(text)
     const tooMuch = text.length - found > maxHeld
     const cut = tooMuch ? text.length : Math.max(before.length, found)
     const told = text.slice(0, cut)
-    const out = replaced(told, this.patterns.find(plain(told), tooMuch), before.length)
+    const out = replaced(told, this.patterns.find(told, tooMuch), before.length)
     this.held = text.slice(cut)
     this.swallowing = tooMuch
     // A long secret would otherwise be read again for each of its pieces.
@@ -82,7 +94,8 @@ export class SecretStream {
 
   /** Remembers the end of what was told: enough of it, and all of what was held back. */
   private keep(told: string, length: number): void {
-    this.passed = told.slice(-Math.max(context, length))
+    this.depth = Math.max(context, length)
+    this.passed = told.slice(-this.depth)
     const { text } = plain(this.passed)
     this.before = text.charCodeAt(text.length - 2)
     this.last = text.charCodeAt(text.length - 1)

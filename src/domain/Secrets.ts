@@ -5,7 +5,7 @@
  * @since 0.1.0
  */
 import * as Context from "effect/Context"
-import { compile, marker, minLength, type Patterns, plain, replaced } from "./SecretPatterns.js"
+import { compile, marker, minLength, type Patterns, replaced } from "./SecretPatterns.js"
 import { forms, isSecretName, labels } from "./SecretShapes.js"
 import { SecretStream } from "./SecretStream.js"
 
@@ -27,8 +27,7 @@ export interface Cleaner {
 }
 
 const cleaner = (patterns: Patterns, isSecret: (name: string) => boolean): Cleaner => {
-  const text = (text: string): string =>
-    patterns.suspicious(text) ? replaced(text, patterns.find(plain(text), true)) : text
+  const text = (text: string): string => (patterns.suspicious(text) ? replaced(text, patterns.find(text, true)) : text)
 
   const items = (values: ReadonlyArray<unknown>): ReadonlyArray<unknown> => {
     let changed = false

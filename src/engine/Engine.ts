@@ -68,6 +68,8 @@ const make = (
       now: Effect.catchAll(store.now, () => Clock.currentTimeMillis),
       retention: options.retention ?? { eventsMs: day, runsMs: 30 * day }
     }
+    // What people write is stored like everything else.
+    const clean = env.secrets.said.json
     const supervisor = yield* Supervisor.make(env, {
       windowMs: options.commitWindowMs ?? 5,
       pollMs: options.pollMs ?? 1000,
@@ -80,7 +82,9 @@ const make = (
       available(
         Effect.gen(function* () {
           const row = yield* Reading.owned(env, runId)
-          const { state } = yield* supervisor.end(row, (current) => Closing.cancellation(current, "user", how?.reason))
+          const { state } = yield* supervisor.end(row, (current) =>
+            Closing.cancellation(current, "user", clean(how?.reason))
+          )
           return { runId, status: state.status, lastSeq: state.seq }
         })
       )
@@ -113,7 +117,8 @@ const make = (
       view: (runId, after) => Viewing.view(env, runId, after),
       snapshot: (runId) => available(Reading.snapshot(env, supervisor, runId)),
       cancel,
-      decide: (runId, approvalId, request) => available(Deciding.decide(env, supervisor, runId, approvalId, request)),
+      decide: (runId, approvalId, request) =>
+        available(Deciding.decide(env, supervisor, runId, approvalId, clean(request))),
       regenerate: (runId, how) => available(Starting.regenerate(env, supervisor, runId, how ?? {})),
       resume: (runId, how) => available(Resuming.resume(env, supervisor, runId, how ?? {})),
       list: (query) => available(Reading.list(env, query)),
@@ -159,7 +164,11 @@ const make = (
       renameConversation: (conversationId, title) =>
         available(
           Effect.gen(function* () {
-            const done = yield* store.renameConversation({ conversationId, userId: yield* CurrentUser, title })
+            const done = yield* store.renameConversation({
+              conversationId,
+              userId: yield* CurrentUser,
+              title: clean(title)
+            })
             if (!done) return yield* noConversation
           })
         ),

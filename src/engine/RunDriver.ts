@@ -225,6 +225,7 @@ const loop = (
             toolTimeoutMs: agent.limits.toolTimeoutMs,
             maxResultBytes: agent.limits.maxToolResultBytes,
             approvalTtlMs: agent.limits.approvalTtlMs,
+            secrets: env.secrets,
             now: env.now,
             guard: guard(env, active),
             remember: (tool, call, result) => {

@@ -138,15 +138,16 @@ const refusal = (outcome: Exclude<CreateOutcome, { readonly row: RunRow }>): Ref
 export const start = (
   env: Environment,
   supervisor: Supervisor,
-  request: StartRequest
+  asked: StartRequest
 ): Effect.Effect<Accepted, Refusal | StoreError> =>
   Effect.gen(function* () {
     if (supervisor.draining()) return yield* draining
     const user = yield* CurrentUser
+    const request = env.secrets.said.json(asked)
     const messages = yield* readMessages(request)
     const model = request.modelId ?? env.agent.defaultModel
     yield* knownModel(env, model)
-    const { idempotencyKey, trace: _, ...body } = request
+    const { idempotencyKey, trace: _, ...body } = asked
     const key = idempotencyKey === undefined ? undefined : { key: idempotencyKey, bodyHash: Json.hash(body) }
     const userMessage = messages.at(-1)?.content ?? ""
     const mode = request.mode ?? "chat"
