@@ -182,6 +182,7 @@ const make = (
             }
           })
         ),
+      census: available(Effect.map(store.census, (census) => ({ ...census, executing: supervisor.size() }))),
       ready: Effect.map(store.ready, (up) => up && !supervisor.draining()),
       drain: supervisor.drain
     })

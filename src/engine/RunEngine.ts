@@ -22,7 +22,7 @@ import type {
 import type { RunLimits, TextMessage } from "../domain/RunInput.js"
 import type { RunStatus } from "../domain/RunStatus.js"
 import type { Snapshot } from "../domain/Snapshot.js"
-import type { ConversationRow, MessageRow, Page } from "../store/RunStore.js"
+import type { Census, ConversationRow, MessageRow, Page } from "../store/RunStore.js"
 
 /**
  * What a person asks. Either one `message`, or `messages` of which the last is the user's; the others count only when
@@ -268,6 +268,9 @@ export class RunEngine extends Context.Tag("runlet/RunEngine")<
     readonly renameConversation: (conversationId: string, title: string) => Effect.Effect<void, NotFound | Unavailable>
 
     readonly removeConversation: (conversationId: string) => Effect.Effect<void, NotFound | Conflict | Unavailable>
+
+    /** What is under way in all processes that share the store; `executing` of it is this one's. */
+    readonly census: Effect.Effect<Census & { readonly executing: number }, Unavailable>
 
     /** Whether new work is accepted and the store answers. */
     readonly ready: Effect.Effect<boolean>

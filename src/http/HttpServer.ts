@@ -22,6 +22,7 @@ import * as Connections from "./Connections.js"
 import * as Errors from "./Errors.js"
 import * as HandlersChat from "./HandlersChat.js"
 import * as HandlersConversations from "./HandlersConversations.js"
+import * as HandlersMetrics from "./HandlersMetrics.js"
 import * as HandlersRuns from "./HandlersRuns.js"
 import * as HandlersServer from "./HandlersServer.js"
 import { RunsApi } from "./RunsApi.js"
@@ -105,7 +106,8 @@ export const layer = (
     HandlersChat.layer,
     HandlersRuns.layer,
     HandlersConversations.layer,
-    HandlersServer.layer
+    HandlersServer.layer,
+    HandlersMetrics.layer
   )
   const api = HttpApiBuilder.api(RunsApi).pipe(Layer.provide(groups), Layer.provide(layerAuthorization))
   return Layer.scoped(PlatformServer.HttpServer, serve(options)).pipe(

@@ -367,6 +367,21 @@ export class ServerGroup extends HttpApiGroup.make("server")
     HttpApiEndpoint.del("signOut", "/session").addSuccess(NoContent).annotateContext(summary("Give the cookie back"))
   ) {}
 
+/**
+ * What an operator reads. It holds no content and no ids, but tells how much is done and spent, so it wants a credential
+ * like everything else.
+ *
+ * @since 0.1.0
+ * @category api
+ */
+export class MetricsGroup extends HttpApiGroup.make("metrics")
+  .add(
+    HttpApiEndpoint.get("metrics", "/metrics")
+      .addSuccess(HttpApiSchema.Text({ contentType: "text/plain" }))
+      .annotateContext(summary("Figures for Prometheus"))
+  )
+  .middleware(Authorization) {}
+
 /** What the platform adds by itself and this server never sends: it says `BadRequest` instead. */
 const unsent = ["HttpApiDecodeError", "Issue", "PropertyKey"]
 
@@ -395,6 +410,7 @@ export class RunsApi extends HttpApi.make("runlet")
   .add(RunsGroup)
   .add(ConversationsGroup)
   .add(ServerGroup)
+  .add(MetricsGroup)
   .addError(BadRequest, { status: 400 })
   .addError(Forbidden, { status: 403 })
   .addError(MethodNotAllowed, { status: 405 })

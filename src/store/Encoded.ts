@@ -168,6 +168,7 @@ export interface Encoded
     | "removeConversation"
     | "compactions"
     | "saveCompaction"
+    | "census"
     | "changes"
     | "ready"
   > {
@@ -422,6 +423,7 @@ export const makeEncoded = (driver: Encoded): Store => ({
   removeConversation: driver.removeConversation,
   compactions: driver.compactions,
   saveCompaction: driver.saveCompaction,
+  census: driver.census,
   changes: driver.changes,
   ready: driver.ready
 })

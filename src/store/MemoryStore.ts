@@ -174,6 +174,7 @@ const makeDriver = ({ data, exclusive, watchers }: SharedMemory, process: object
           data.conversations.get(compaction.conversationId)?.compactions.push(compaction)
         }
       }),
+    census: read(() => Memory.census(data)),
     changes: Stream.unwrapScoped(
       Effect.map(
         Effect.acquireRelease(

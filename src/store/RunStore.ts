@@ -313,6 +313,22 @@ export interface Compaction {
 }
 
 /**
+ * How many runs are in each state that is not an end, and how many bytes are stored, if the store can tell: `bytes` in
+ * all, of which `freeBytes` are kept for what comes.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Census {
+  readonly queued: number
+  readonly running: number
+  readonly streaming: number
+  readonly waiting_approval: number
+  readonly bytes?: number | undefined
+  readonly freeBytes?: number | undefined
+}
+
+/**
  * Durable storage of runs.
  *
  * @since 0.1.0
@@ -454,6 +470,9 @@ export class RunStore extends Context.Tag("runlet/RunStore")<
     readonly compactions: (conversationId: string) => Effect.Effect<ReadonlyArray<Compaction>, StoreError>
 
     readonly saveCompaction: (compaction: Compaction) => Effect.Effect<void, StoreError>
+
+    /** What is under way, of all users and processes. */
+    readonly census: Effect.Effect<Census, StoreError>
 
     /** Emits whenever another process may have changed the store. */
     readonly changes: Stream.Stream<void>

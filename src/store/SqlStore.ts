@@ -29,7 +29,14 @@ import {
   toRun
 } from "./internal/sqlRows.js"
 import * as SqlTransaction from "./internal/sqlTransaction.js"
-import { type Compaction, type DeleteOutcome, type MessageRow, RunStore, type StoreError } from "./RunStore.js"
+import {
+  type Census,
+  type Compaction,
+  type DeleteOutcome,
+  type MessageRow,
+  RunStore,
+  type StoreError
+} from "./RunStore.js"
 
 const quiet = Effect.withTracerEnabled(false)
 
@@ -143,6 +150,17 @@ const makeDriver = Effect.fnUntraced(function* (changes: Stream.Stream<void>) {
         return "deleted"
       })
     )
+
+  const size: Effect.Effect<Pick<Census, "bytes" | "freeBytes">, SqlError> = sql.onDialectOrElse({
+    sqlite: () =>
+      Effect.map(
+        sql<{ readonly bytes: number; readonly freeBytes: number }>`
+          SELECT page_count * page_size AS bytes, freelist_count * page_size AS "freeBytes"
+          FROM pragma_page_count(), pragma_freelist_count(), pragma_page_size()`,
+        (rows) => rows[0] ?? {}
+      ),
+    orElse: () => Effect.succeed({})
+  })
 
   const conversationColumns = sql.literal(`conversations.conversation_id AS "conversationId", title,
     conversations.created_at AS "createdAt", conversations.updated_at AS "updatedAt",
@@ -374,6 +392,22 @@ const makeDriver = Effect.fnUntraced(function* (changes: Stream.Stream<void>) {
           )
         )
       ),
+    census: reading("census")(
+      Effect.gen(function* () {
+        const counts = yield* sql<{ readonly status: keyof Census; readonly n: number | string }>`
+          SELECT status, COUNT(*) AS n FROM runs
+          WHERE status IN ('queued', 'running', 'streaming', 'waiting_approval') GROUP BY status`
+        const of = (status: keyof Census) => Number(counts.find((one) => one.status === status)?.n ?? 0)
+        const census: Census = {
+          queued: of("queued"),
+          running: of("running"),
+          streaming: of("streaming"),
+          waiting_approval: of("waiting_approval"),
+          ...(yield* size)
+        }
+        return census
+      })
+    ),
     changes,
     ready: Effect.isSuccess(quiet(sql`SELECT 1 FROM runs LIMIT 1`))
   }

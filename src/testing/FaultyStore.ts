@@ -221,6 +221,7 @@ export const make = (store: RunStore["Type"], control: Control): RunStore["Type"
     renameConversation: (query) => read("renameConversation", store.renameConversation(query)),
     removeConversation: (query) => read("removeConversation", store.removeConversation(query)),
     compactions: (conversationId) => read("compactions", store.compactions(conversationId)),
+    census: read("census", store.census),
     changes: Stream.takeWhile(store.changes, () => !control.down),
     ready: Effect.suspend(() => (control.down ? Effect.succeed(false) : store.ready))
   }

@@ -17,6 +17,7 @@ import type {
 } from "../Encoded.js"
 import type {
   AppendOutcome,
+  Census,
   Claim,
   Compaction,
   ConversationRow,
@@ -473,4 +474,20 @@ export const queuePosition = (data: Data, key: number): number | undefined => {
     (other) =>
       other.row.status === "queued" && (other.started !== run.started ? other.started : isBefore(other.row, run.row))
   ).length
+}
+
+/**
+ * How many runs are in each state that is not an end.
+ *
+ * @since 0.1.0
+ * @category reading
+ */
+export const census = (data: Data): Census => {
+  const count = (status: Status.RunStatus): number => data.filter((row) => row.status === status).length
+  return {
+    queued: count("queued"),
+    running: count("running"),
+    streaming: count("streaming"),
+    waiting_approval: count("waiting_approval")
+  }
 }

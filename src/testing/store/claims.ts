@@ -337,6 +337,30 @@ export const claims: ReadonlyArray<StoreCase> = [
   ),
 
   define(
+    "the census counts what has not ended, by state",
+    Effect.gen(function* () {
+      const store = yield* RunStore
+      const count = Effect.map(store.census, ({ queued, running, streaming, waiting_approval }) => [
+        queued,
+        running,
+        streaming,
+        waiting_approval
+      ])
+      assert.deepEqual(yield* count, [0, 0, 0, 0])
+      const parked = yield* begin()
+      const streaming = yield* begin({ userId: "bob" })
+      const ended = yield* begin()
+      yield* begin()
+      yield* park(parked)
+      yield* append({ key: streaming.key, events: texts(1), set: { status: "streaming" } })
+      yield* end(ended)
+      yield* create()
+      yield* create()
+      assert.deepEqual(yield* count, [2, 1, 1, 1])
+    })
+  ),
+
+  define(
     "recoverable failures before a place are found, to be superseded",
     Effect.gen(function* () {
       const store = yield* RunStore
