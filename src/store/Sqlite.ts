@@ -8,6 +8,7 @@ import type { SqlClient } from "@effect/sql/SqlClient"
 import { SqlError } from "@effect/sql/SqlError"
 import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
 import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
@@ -22,6 +23,7 @@ import * as SqlStore from "./SqlStore.js"
  * - `filename`: the database file; its directory must exist
  * - `synchronous`: `full` (the default) survives a loss of power, `normal` may lose the last moments then; both
  *   survive the end of the process at any point
+ * - `pollMs`: how often another process's commits are looked for (default 40 ms). One look costs some ten microseconds
  *
  * @since 0.1.0
  * @category models
@@ -29,14 +31,14 @@ import * as SqlStore from "./SqlStore.js"
 export interface SqliteOptions {
   readonly filename: string
   readonly synchronous?: "full" | "normal" | undefined
+  readonly pollMs?: number | undefined
 }
 
 // The driver waits for a lock on the event loop, so it may wait only this long (milliseconds); the rest of the
 // waiting is done between tries.
 const busyTimeout = 5
 
-// How often another process's commits are looked for. One look costs some ten microseconds.
-const pollInterval = "40 millis"
+const defaultPollMs = 40
 
 // Opening throws instead of failing.
 const open = (options: SqliteClient.SqliteClientConfig): Effect.Effect<SqlClient, SqlError, Scope.Scope> =>
@@ -64,14 +66,14 @@ const clients = ({
     Effect.catchTag("SqlError", (error) => Effect.fail(refail("open")(error)))
   )
 
-const changes = (write: SqlClient): Stream.Stream<void> => {
+const changes = (write: SqlClient, pollMs: number): Stream.Stream<void> => {
   const version = write<{ readonly data_version: number }>`PRAGMA data_version`.pipe(
     Effect.map((rows) => rows[0]?.data_version ?? -1),
     // Not knowing counts as another version, so nothing is missed.
     Effect.orElseSucceed(() => -1),
     Effect.withTracerEnabled(false)
   )
-  return Stream.repeatEffectWithSchedule(version, Schedule.spaced(pollInterval)).pipe(
+  return Stream.repeatEffectWithSchedule(version, Schedule.spaced(Duration.millis(pollMs))).pipe(
     Stream.changes,
     Stream.drop(1),
     Stream.map(() => undefined)
@@ -89,7 +91,9 @@ export const layer = (options: SqliteOptions): Layer.Layer<RunStore | WriteClien
   Layer.provideMerge(
     Layer.effect(
       RunStore,
-      Effect.flatMap(WriteClient, (write) => SqlStore.make({ changes: changes(write) }))
+      Effect.flatMap(WriteClient, (write) =>
+        SqlStore.make({ changes: changes(write, options.pollMs ?? defaultPollMs) })
+      )
     ),
     Layer.scopedContext(clients(options))
   )

@@ -87,11 +87,28 @@ const toolName = from(...RecordingTools.facts.map((fact) => fact.name))
 const text: FastCheck.Arbitrary<Plan.Move> = word.map((text) => ({ text }))
 const reasoning: FastCheck.Arbitrary<Plan.Move> = word.map((reasoning) => ({ reasoning }))
 const sleep: FastCheck.Arbitrary<Plan.Move> = from(1, 20, 300).map((sleep) => ({ sleep }))
-const call: FastCheck.Arbitrary<Plan.Move> = FastCheck.record({
-  call: toolName,
-  input,
-  id: optional(from("c1", "c2"))
-}).map(({ call, id, input }) => ({ call, input, ...(id !== undefined && { id }) }))
+
+/**
+ * A call that the model makes: of which tool, with which input (any JSON).
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Call {
+  readonly call: string
+  readonly input: unknown
+}
+
+/**
+ * A call of a recording tool.
+ *
+ * @since 0.1.0
+ * @category arbitraries
+ */
+export const call: FastCheck.Arbitrary<Call> = FastCheck.record({ call: toolName, input })
+
+const withId = (call: FastCheck.Arbitrary<Call>): FastCheck.Arbitrary<Plan.Move> =>
+  FastCheck.tuple(call, optional(from("c1", "c2"))).map(([call, id]) => ({ ...call, ...(id !== undefined && { id }) }))
 const badCall: FastCheck.Arbitrary<Plan.Move> = weighted<Plan.Move>(
   [1, from("null", "[1]", "{", '"x"', "", "{}").map((raw) => ({ call: "look", raw }))],
   [1, from("nothing", "constructor", "__proto__", "").map((call) => ({ call, raw: '{"n":1}' }))]
@@ -108,29 +125,29 @@ const end = from<Plan.Move>(
 )
 
 const talk = weighted([4, text], [1, reasoning], [2, sleep])
-const moves = weighted<ReadonlyArray<Plan.Move>>(
-  [3, some(talk, 1, 4)],
-  [7, FastCheck.tuple(few(talk, 2), some(call, 1, 3), few(talk, 1)).map((all) => all.flat())],
-  [1, few(weighted([1, talk], [1, call], [1, badCall]), 5)]
-)
-
-const broken: FastCheck.Arbitrary<ReadonlyArray<Plan.Move>> = FastCheck.tuple(moves, end).map(([all, last]) => [
-  ...all,
-  last
-])
 
 /**
- * A turn of the model, that may fail some times before it succeeds.
+ * A turn of a model that makes such calls. It may fail some times before it succeeds.
  *
  * @since 0.1.0
  * @category arbitraries
  */
-export const turn: FastCheck.Arbitrary<Plan.Turn> = FastCheck.record({
-  tries: FastCheck.tuple(weighted([3, constant([])], [1, some(broken, 1, 3)]), weighted([12, moves], [1, broken])).map(
-    ([failures, last]): Plan.Turn["tries"] => [...failures, last]
-  ),
-  reason: optional(from("length" as const, "content_filter" as const), 20)
-}).map(({ reason, tries }) => ({ tries, ...(reason !== undefined && { reason }) }))
+export const turn = (calls: FastCheck.Arbitrary<Call> = call): FastCheck.Arbitrary<Plan.Turn> => {
+  const called = withId(calls)
+  const moves = weighted<ReadonlyArray<Plan.Move>>(
+    [3, some(talk, 1, 4)],
+    [7, FastCheck.tuple(few(talk, 2), some(called, 1, 3), few(talk, 1)).map((all) => all.flat())],
+    [1, few(weighted([1, talk], [1, called], [1, badCall]), 5)]
+  )
+  const broken = FastCheck.tuple(moves, end).map(([all, last]): ReadonlyArray<Plan.Move> => [...all, last])
+  return FastCheck.record({
+    tries: FastCheck.tuple(
+      weighted([3, constant([])], [1, some(broken, 1, 3)]),
+      weighted([12, moves], [1, broken])
+    ).map(([failures, last]): Plan.Turn["tries"] => [...failures, last]),
+    reason: optional(from("length" as const, "content_filter" as const), 20)
+  }).map(({ reason, tries }) => ({ tries, ...(reason !== undefined && { reason }) }))
+}
 
 /**
  * What a run's model says, turn by turn.
@@ -138,11 +155,8 @@ export const turn: FastCheck.Arbitrary<Plan.Turn> = FastCheck.record({
  * @since 0.1.0
  * @category arbitraries
  */
-export const script: FastCheck.Arbitrary<ReadonlyArray<Plan.Turn>> = FastCheck.array(turn, {
-  minLength: 1,
-  maxLength: 4,
-  size: "max"
-})
+export const script = (calls?: FastCheck.Arbitrary<Call>): FastCheck.Arbitrary<ReadonlyArray<Plan.Turn>> =>
+  some(turn(calls), 1, 4)
 
 const soon = weighted([3, FastCheck.integer({ min: 1, max: 12 })], [1, FastCheck.integer({ min: 13, max: 60 })])
 const crash = from("crash-before" as const, "crash-after" as const)
@@ -310,31 +324,42 @@ const first: FastCheck.Arbitrary<Plan.Command> = FastCheck.nat(2).map((script) =
 }))
 
 /**
- * A whole plan.
+ * A whole plan, of a model that makes such calls.
  *
  * @since 0.1.0
  * @category arbitraries
  */
-export const plan: FastCheck.Arbitrary<Plan.Plan> = FastCheck.record({
-  seed: FastCheck.nat(0xffff),
-  shuffle: FastCheck.boolean(),
-  policy: from("restart-iteration" as const, "continue-draft", "manual"),
-  drafts: FastCheck.boolean(),
-  neighbours: FastCheck.boolean(),
-  limits: FastCheck.record({
-    maxIterations: from(8, 2),
-    maxToolConcurrency: from(8, 1, 2),
-    checkpointEvery: from(64, 2),
-    maxAttempts: from(5, 1),
-    approvalTtlMs: weighted([4, constant(86_400_000)], [1, constant(1_000)])
-  }),
-  scripts: some(script, 1, 3),
-  faults: some(faults, 1, 3),
-  clients: few(client, 3),
-  commands: FastCheck.tuple(first, few(command, 14)).map(([one, rest]): ReadonlyArray<Plan.Command> => [one, ...rest]),
-  hasty: optional(
-    FastCheck.record({ at: FastCheck.nat(2), how: from("yes" as const, "yes" as const, "no" as const) }),
-    4
-  ),
-  afterwards: from("yes" as const, "no", "other")
-})
+export const planOf = (calls?: FastCheck.Arbitrary<Call>): FastCheck.Arbitrary<Plan.Plan> =>
+  FastCheck.record({
+    seed: FastCheck.nat(0xffff),
+    shuffle: FastCheck.boolean(),
+    policy: from("restart-iteration" as const, "continue-draft", "manual"),
+    drafts: FastCheck.boolean(),
+    neighbours: FastCheck.boolean(),
+    limits: FastCheck.record({
+      maxIterations: from(8, 2),
+      maxToolConcurrency: from(8, 1, 2),
+      checkpointEvery: from(64, 2),
+      maxAttempts: from(5, 1),
+      approvalTtlMs: weighted([4, constant(86_400_000)], [1, constant(1_000)])
+    }),
+    scripts: some(script(calls), 1, 3),
+    faults: some(faults, 1, 3),
+    clients: few(client, 3),
+    commands: FastCheck.tuple(first, few(command, 14)).map(
+      ([one, rest]): ReadonlyArray<Plan.Command> => [one, ...rest]
+    ),
+    hasty: optional(
+      FastCheck.record({ at: FastCheck.nat(2), how: from("yes" as const, "yes" as const, "no" as const) }),
+      4
+    ),
+    afterwards: from("yes" as const, "no", "other")
+  })
+
+/**
+ * A whole plan, of a model that calls the recording tools.
+ *
+ * @since 0.1.0
+ * @category arbitraries
+ */
+export const plan: FastCheck.Arbitrary<Plan.Plan> = planOf()

@@ -2,6 +2,9 @@
  * A plan and the laws as one property, for any test runner that knows fast-check.
  *
  * ```ts
+ * import { it } from "@effect/vitest"
+ * import { Arbitraries, Cases } from "runlet/testing"
+ *
  * it.prop("runs keep the laws", [Arbitraries.plan], ([plan]) => Cases.hold(plan))
  * ```
  *
@@ -27,15 +30,25 @@ export class LawsBroken extends Schema.TaggedError<LawsBroken>()("LawsBroken", {
 }) {}
 
 /**
+ * What a plan is run with, and what it is checked against: by default every law of this package.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Options extends Simulation.Options {
+  readonly laws?: ReadonlyArray<Law> | undefined
+}
+
+/**
  * Runs a plan and checks it.
  *
  * @since 0.1.0
  * @category checking
  */
-export const check = (plan: Plan, laws: ReadonlyArray<Law> = Laws.all): Effect.Effect<Simulation.Outcome, LawsBroken> =>
-  Effect.flatMap(Simulation.run(plan), (outcome) => {
+export const check = (plan: Plan, options: Options = {}): Effect.Effect<Simulation.Outcome, LawsBroken> =>
+  Effect.flatMap(Simulation.run(plan, options), (outcome) => {
     const { broken, observed } = outcome
-    const violations = broken === undefined ? Laws.check(observed, laws) : [`the simulation broke: ${broken}`]
+    const violations = broken === undefined ? Laws.check(observed, options.laws) : [`the simulation broke: ${broken}`]
     return violations.length === 0
       ? Effect.succeed(outcome)
       : Effect.fail(new LawsBroken({ message: Timeline.report(plan, observed, violations), violations }))
@@ -48,7 +61,7 @@ export const check = (plan: Plan, laws: ReadonlyArray<Law> = Laws.all): Effect.E
  * @since 0.1.0
  * @category checking
  */
-export const hold = (plan: Plan, laws?: ReadonlyArray<Law>): void => {
-  const checked = Effect.runSync(Effect.either(check(plan, laws)))
+export const hold = (plan: Plan, options?: Options): void => {
+  const checked = Effect.runSync(Effect.either(check(plan, options)))
   if (checked._tag === "Left") throw checked.left
 }

@@ -8,7 +8,6 @@ import * as Effect from "effect/Effect"
 import type { StartRequest } from "../engine/RunEngine.js"
 import { ModelError } from "../model/Model.js"
 import type { Fault } from "./FaultyStore.js"
-import type { Input } from "./RecordingTools.js"
 import * as Script from "./ScriptedModel.js"
 import type { Visit } from "./VirtualClient.js"
 
@@ -21,7 +20,7 @@ import type { Visit } from "./VirtualClient.js"
 export type Move =
   | { readonly text: string }
   | { readonly reasoning: string }
-  | { readonly call: string; readonly input: Input; readonly id?: string | undefined }
+  | { readonly call: string; readonly input: unknown; readonly id?: string | undefined }
   | { readonly call: string; readonly raw: string; readonly id?: string | undefined }
   | { readonly sleep: number }
   | { readonly end: "hang" | "truncate" | "retryable" | "recoverable" | "final" | "throw" }
@@ -83,6 +82,7 @@ export interface Client {
 }
 
 /**
+ * - `policy`: the resume policy, unless the simulation is given one
  * - `shuffle`: whether fibers that are ready run in random order
  * - `drafts`: whether the model continues drafts
  * - `hasty`: somebody answers every request at once, by way of process `at`

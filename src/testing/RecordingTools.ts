@@ -7,11 +7,11 @@
  *
  * @since 0.1.0
  */
-import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { type Committed, type Tool, ToolConflict, type ToolContext, ToolFailure, ToolInDoubt } from "../tool/Tool.js"
 import type { LedgerEntry } from "./Observed.js"
+import * as Recorder from "./Recorder.js"
 
 /**
  * What one call of a handler does.
@@ -104,21 +104,6 @@ export class Ledger {
   }
 }
 
-/**
- * What the tools of one process know of it: its name, whether it is still there, and where a run stands.
- *
- * @since 0.1.0
- * @category models
- */
-export interface Host {
-  readonly name: string
-  readonly alive: () => boolean
-  readonly standing: (run: {
-    readonly runId: string
-    readonly userId: string
-  }) => Effect.Effect<{ readonly seq: number; readonly held: boolean }>
-}
-
 const isInput = (value: unknown): value is Input =>
   typeof value === "object" && value !== null && "n" in value && typeof value.n === "number"
 
@@ -128,32 +113,13 @@ const isInput = (value: unknown): value is Input =>
  * @since 0.1.0
  * @category constructors
  */
-export const make = (ledger: Ledger, host: Host): ReadonlyArray<Tool> => facts.map((one) => tool(ledger, host, one))
+export const make = (ledger: Ledger, host: Recorder.Host): ReadonlyArray<Tool> =>
+  facts.map((one) => tool(ledger, host, one))
 
-const tool = (ledger: Ledger, host: Host, fact: Facts): Tool => {
+const tool = (ledger: Ledger, host: Recorder.Host, fact: Facts): Tool => {
   const keyed = fact.idempotent === true || fact.probes
   const note = (what: LedgerEntry["what"], input: unknown, context: Omit<ToolContext, "progress">) =>
-    Effect.gen(function* () {
-      // The fibers of a process that is gone do nothing any more.
-      if (!host.alive()) return yield* Effect.die(new Error("The process is gone."))
-      const { held, seq } = yield* host.standing({ runId: context.runId, userId: context.user })
-      ledger.entries.push({
-        what,
-        at: yield* Clock.currentTimeMillis,
-        process: host.name,
-        runId: context.runId,
-        toolCallId: context.toolCallId,
-        toolName: fact.name,
-        kind: fact.kind,
-        keyed,
-        unattended: fact.unattended === true,
-        phase: context.phase,
-        key: context.idempotencyKey,
-        input,
-        seq,
-        held
-      })
-    })
+    Recorder.note(ledger.entries, host, made, what, input, context)
 
   const place = (context: Omit<ToolContext, "progress">) => `${fact.name} ${context.idempotencyKey}`
 
@@ -236,7 +202,7 @@ const tool = (ledger: Ledger, host: Host, fact: Facts): Tool => {
     }))
   }
 
-  return {
+  const made: Tool = {
     name: fact.name,
     description: `The ${fact.name} tool.`,
     kind: fact.kind,
@@ -259,6 +225,7 @@ const tool = (ledger: Ledger, host: Host, fact: Facts): Tool => {
     ...(fact.unattended === true && { unattended: true }),
     ...(fact.cacheable === true && { cacheable: true })
   }
+  return made
 }
 
 /**

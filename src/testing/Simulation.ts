@@ -9,16 +9,21 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as FiberSet from "effect/FiberSet"
+import type * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
+import type { EventOf } from "../domain/AgentEvent.js"
 import * as RunState from "../domain/RunState.js"
 import * as RunStatus from "../domain/RunStatus.js"
 import type { DecideRequest, RunEngine } from "../engine/RunEngine.js"
 import * as ResumePolicy from "../resume/ResumePolicy.js"
 import type { RunRow, RunStore } from "../store/RunStore.js"
+import type { Tool } from "../tool/Tool.js"
 import type { Observed, ObservedCommand, ObservedSnapshot } from "./Observed.js"
 import * as Plan from "./Plan.js"
+import * as Recorder from "./Recorder.js"
+import type * as Stores from "./Stores.js"
 import * as TestStack from "./TestStack.js"
 import * as VirtualClient from "./VirtualClient.js"
 import { VirtualTime } from "./VirtualTime.js"
@@ -55,6 +60,8 @@ class Journal {
   /** Commands that wait for their answer. */
   unanswered = 0
   private readonly waiters = new Map<number, Deferred.Deferred<string>>()
+
+  constructor(readonly edit: Edit) {}
 
   accepted(run: { readonly runId: string; readonly conversationId: string }): void {
     if (this.runs.some((one) => one.runId === run.runId)) return
@@ -167,13 +174,16 @@ const start = (
   )
 }
 
-const edited = { n: 99 }
-
-const answerTo = (reason: string, how: "yes" | "no" | "other"): Pick<DecideRequest, "decision" | "input"> => {
+const answerTo = (
+  { input, reason, toolName }: EventOf<"approval-request">,
+  how: "yes" | "no" | "other",
+  edit: Edit
+): Pick<DecideRequest, "decision" | "input"> => {
   if (reason === "in_doubt") {
     return { decision: how === "yes" ? "applied" : how === "no" ? "abandon" : "retry" }
   }
-  return how === "other" ? { decision: "edit", input: edited } : { decision: how === "yes" ? "approve" : "reject" }
+  if (how === "other") return { decision: "edit", input: edit(toolName, input) }
+  return { decision: how === "yes" ? "approve" : "reject" }
 }
 
 const decide = (
@@ -195,7 +205,7 @@ const decide = (
       { name: "decide", runId, approvalId: approval.approvalId, mistaken: hash === "wrong" },
       (engine) =>
         engine.decide(runId, approval.approvalId, {
-          ...answerTo(approval.reason, how),
+          ...answerTo(approval, how, journal.edit),
           ...(hash !== "none" && { previewHash: hash === "wrong" ? "0000" : approval.previewHash })
         })
     )
@@ -362,21 +372,45 @@ const program = (plan: Plan.Plan, time: VirtualTime, journal: Journal) =>
   })
 
 /**
+ * What a plan is run with.
+ *
+ * - `store`: by default one in memory
+ * - `tools`: of one's own instead of the recording ones. One and the same for all processes, as the world they act on is
+ * - `policy`: instead of the plan's
+ * - `edit`: the new input when a person edits a call
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Options {
+  readonly store?: Stores.Store | undefined
+  readonly tools?: ReadonlyArray<Tool> | undefined
+  readonly policy?: Layer.Layer<ResumePolicy.ResumePolicy> | undefined
+  readonly edit?: Edit | undefined
+}
+
+type Edit = (toolName: string, input: unknown) => unknown
+
+/**
  * Runs a plan to its end. The same plan has the same outcome.
  *
  * @since 0.1.0
  * @category running
  */
-export const run = (plan: Plan.Plan): Effect.Effect<Outcome> =>
+export const run = (plan: Plan.Plan, options: Options = {}): Effect.Effect<Outcome> =>
   Effect.suspend(() => {
     const time = new VirtualTime({ seed: plan.seed, shuffle: plan.shuffle })
-    const journal = new Journal()
+    const journal = new Journal(options.edit ?? (() => ({ n: 99 })))
     const { checkpointEvery, maxAttempts, ...limits } = plan.limits
     const stack = TestStack.layer({
       script: Plan.script(plan, secret),
+      store: options.store,
       processes: Math.max(1, plan.faults.length),
       faults: plan.faults,
-      policy: policies[plan.policy],
+      tools:
+        options.tools &&
+        (({ entries }, host) => (options.tools ?? []).map((tool) => Recorder.record(entries, host, tool))),
+      policy: options.policy ?? policies[plan.policy],
       neighbours: plan.neighbours,
       model: { continuesDraft: plan.drafts },
       limits: { ...limits, toolTimeoutMs: 1_000, runTimeoutMs: 12_000, heartbeatMs: 3_000, shutdownGraceMs: 1_000 },

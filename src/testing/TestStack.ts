@@ -22,18 +22,20 @@ import { Process } from "../engine/Process.js"
 import { RunEngine } from "../engine/RunEngine.js"
 import type { Model } from "../model/Model.js"
 import * as ResumePolicy from "../resume/ResumePolicy.js"
-import * as MemoryStore from "../store/MemoryStore.js"
 import { RunStore } from "../store/RunStore.js"
 import type { Tool } from "../tool/Tool.js"
 import * as FaultyStore from "./FaultyStore.js"
 import type { ObservedRequest } from "./Observed.js"
+import type * as Recorder from "./Recorder.js"
 import * as RecordingTools from "./RecordingTools.js"
 import * as ScriptedModel from "./ScriptedModel.js"
+import * as Stores from "./Stores.js"
 
 /**
  * - `processes`: how many (default 1); none is running before it is started
  * - `faults`: of the store, by process
  * - `tools`: of one process; by default the recording ones
+ * - `store`: what all processes share (default: a store in memory)
  * - `neighbours`: whether processes know when another one has died (default true), as they do on one host
  *
  * @since 0.1.0
@@ -41,9 +43,10 @@ import * as ScriptedModel from "./ScriptedModel.js"
  */
 export interface Options {
   readonly script: ScriptedModel.Script
+  readonly store?: Stores.Store | undefined
   readonly processes?: number | undefined
   readonly faults?: ReadonlyArray<ReadonlyArray<FaultyStore.Fault>> | undefined
-  readonly tools?: ((ledger: RecordingTools.Ledger, host: RecordingTools.Host) => ReadonlyArray<Tool>) | undefined
+  readonly tools?: ((ledger: RecordingTools.Ledger, host: Recorder.Host) => ReadonlyArray<Tool>) | undefined
   readonly policy?: Layer.Layer<ResumePolicy.ResumePolicy> | undefined
   readonly limits?: Parameters<typeof Agent.make>[0]["limits"]
   readonly resume?: Parameters<typeof Agent.make>[0]["resume"]
@@ -132,9 +135,8 @@ const recorded = (model: Model, requests: Array<ObservedRequest>, alive: () => b
 
 const make = (options: Options): Effect.Effect<TestStack["Type"], never, Scope.Scope | Ids.IdGenerator> =>
   Effect.gen(function* () {
-    const shared = yield* MemoryStore.makeShared
     const ids = yield* Ids.IdGenerator
-    const open = Effect.provideService(MemoryStore.make, MemoryStore.Shared, shared)
+    const open = yield* options.store ?? Stores.memory
     const archive = yield* open
     const ledger = new RecordingTools.Ledger()
     const requests: Array<ObservedRequest> = []
@@ -167,16 +169,17 @@ const make = (options: Options): Effect.Effect<TestStack["Type"], never, Scope.S
         // What is left of a process that has died is swept away; its store is closed to it already.
         yield* Effect.forkDaemon(Effect.zipRight(Deferred.await(mine.dead), Scope.close(scope, Exit.void)))
         const alive = () => living.has(name)
-        const standing: RecordingTools.Host["standing"] = (run) =>
+        const standing: Recorder.Host["standing"] = (run) =>
           Effect.gen(function* () {
             const row = Option.getOrUndefined(yield* Effect.orDie(archive.find(run)))
             const now = yield* Clock.currentTimeMillis
             return { seq: row?.lastSeq ?? 0, held: row?.owner === name && (row.leaseExpiresAt ?? 0) > now }
           })
         const tools = (options.tools ?? RecordingTools.make)(ledger, { name, alive, standing })
+        const store = yield* Scope.extend(open, scope)
         const layer = Engine.layerWith({ commitWindowMs: 0, pollMs: 1_000, limitUsers: false, ...options.engine }).pipe(
           Layer.provide([
-            Layer.succeed(RunStore, FaultyStore.make(yield* open, control)),
+            Layer.succeed(RunStore, FaultyStore.make(store, control)),
             Layer.succeed(Ids.IdGenerator, ids),
             Layer.succeed(Process, {
               owner: name,

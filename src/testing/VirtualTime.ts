@@ -16,6 +16,7 @@ import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import * as Random from "effect/Random"
 import type * as Scheduler from "effect/Scheduler"
+import { LockClock } from "../store/internal/sqlErrors.js"
 
 interface Sleeper {
   readonly at: number
@@ -168,7 +169,8 @@ export class VirtualTime implements Scheduler.Scheduler, Clock.Clock {
       const fiber = yield* Effect.forkDaemon(program).pipe(
         Effect.withScheduler(this),
         Effect.withClock(this),
-        Effect.withRandom(Random.make(this.options.seed))
+        Effect.withRandom(Random.make(this.options.seed)),
+        Effect.provideService(LockClock, this)
       )
       return yield* Effect.suspend(() => {
         while (this.done++ < this.maxTasks) {

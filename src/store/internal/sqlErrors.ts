@@ -5,6 +5,7 @@
  */
 import type { SqlError } from "@effect/sql/SqlError"
 import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import * as Schedule from "effect/Schedule"
@@ -44,8 +45,16 @@ const schedule = Schedule.exponential("2 millis", 1.5).pipe(
   Schedule.upTo("30 seconds")
 )
 
-// A lock of the file system is held in real time, whatever clock the program is told.
-const clock = Clock.make()
+/**
+ * The clock of the waits for a lock. A lock of the file system is held in real time, whatever clock the program is told;
+ * only where all who could hold it live in one simulation may it be theirs.
+ *
+ * @since 0.1.0
+ * @category services
+ */
+export class LockClock extends Context.Reference<LockClock>()("runlet/store/LockClock", {
+  defaultValue: (): Clock.Clock => Clock.make()
+}) {}
 
 /**
  * Waits between tries for a lock, while the event loop is free. The waits fail with the error when they are used up.
@@ -53,9 +62,10 @@ const clock = Clock.make()
  * @since 0.1.0
  * @category retrying
  */
-export const busyWaits: Effect.Effect<(error: SqlError) => Effect.Effect<void, SqlError>> = Effect.map(
+export const busyWaits: Effect.Effect<(error: SqlError) => Effect.Effect<void, SqlError>> = Effect.zipWith(
+  LockClock,
   Schedule.driver(schedule),
-  (waits) => (error) =>
+  (clock, waits) => (error) =>
     Effect.zipRight(Effect.sync(Metrics.lockAwaited), waits.next(error)).pipe(
       Effect.withClock(clock),
       Effect.orElseFail(() => error),

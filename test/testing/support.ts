@@ -1,0 +1,50 @@
+import { afterEach, describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as FastCheck from "effect/FastCheck"
+import * as Arbitraries from "../../src/testing/Arbitraries.js"
+import * as Cases from "../../src/testing/Cases.js"
+import type { Plan } from "../../src/testing/Plan.js"
+import * as Simulation from "../../src/testing/Simulation.js"
+
+const partOf = 60
+/** The same dice each time, so that a change is judged by itself; `npm run soak` throws new ones. */
+const seed = Number(process.env.RUNLET_SEED ?? 1)
+
+/** A failing case of an earlier run, as it was printed. */
+const given: Plan | undefined = process.env.RUNLET_PLAN === undefined ? undefined : JSON.parse(process.env.RUNLET_PLAN)
+
+/** Every law on so many cases, from the dice of number `first` on; part by part, so that something can be seen of it. */
+export const lawsHold = (
+  store: string,
+  { cases, ...options }: Simulation.Options & { readonly cases: number }
+): void => {
+  // A part holds up the event loop; between two of them the runner hears from its worker.
+  afterEach(() => new Promise((resume) => setTimeout(resume, 100)))
+
+  describe(`runs under any plan, over ${store}`, () => {
+    if (given !== undefined) it("keep every law, in the given case", () => Cases.hold(given, options))
+
+    for (let part = 0; given === undefined && part * partOf < cases; part++) {
+      const count = Math.min(partOf, cases - part * partOf)
+      it(`keep every law, in ${count} cases (part ${part + 1})`, () => {
+        FastCheck.assert(
+          FastCheck.property(Arbitraries.plan, (plan) => Cases.hold(plan, options)),
+          {
+            numRuns: count,
+            seed: seed + first + part,
+            interruptAfterTimeLimit: Number(process.env.RUNLET_MS ?? 3_600_000),
+            markInterruptAsFailure: false
+          }
+        )
+      }, 3_600_000)
+    }
+
+    it("are the same each time", () => {
+      const plans = FastCheck.sample(Arbitraries.plan, { numRuns: 3, seed: 7 })
+      for (const plan of plans) {
+        const once = Effect.runSync(Simulation.run(plan, options))
+        expect(Effect.runSync(Simulation.run(plan, options))).toEqual(once)
+      }
+    })
+  })
+}
