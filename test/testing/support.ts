@@ -13,10 +13,10 @@ const seed = Number(process.env.RUNLET_SEED ?? 1)
 /** A failing case of an earlier run, as it was printed. */
 const given: Plan | undefined = process.env.RUNLET_PLAN === undefined ? undefined : JSON.parse(process.env.RUNLET_PLAN)
 
-/** Every law on so many cases, from the dice of number `first` on; part by part, so that something can be seen of it. */
+/** Every law on so many cases, from dice of number `first` on; part by part, so that something can be seen of it. */
 export const lawsHold = (
   store: string,
-  { cases, ...options }: Simulation.Options & { readonly cases: number }
+  { cases, first = 0, ...options }: Simulation.Options & { readonly cases: number; readonly first?: number }
 ): void => {
   // A part holds up the event loop; between two of them the runner hears from its worker.
   afterEach(() => new Promise((resume) => setTimeout(resume, 100)))
