@@ -7,8 +7,6 @@
 import * as Command from "@effect/cli/Command"
 import * as ValidationError from "@effect/cli/ValidationError"
 import * as Effect from "effect/Effect"
-import type * as Layer from "effect/Layer"
-import * as Logger from "effect/Logger"
 import * as Backup from "./Backup.js"
 import { Failure } from "./Failure.js"
 import * as Serve from "./Serve.js"
@@ -44,15 +42,3 @@ export const run = (wiring: Serve.Wiring) => {
       )
     )
 }
-
-/**
- * Logs go to the error stream: for people where one is watching, as JSON otherwise.
- *
- * @since 0.1.0
- * @category layers
- */
-export const layerLogger = (isTerminal: boolean): Layer.Layer<never> =>
-  Logger.replace(
-    Logger.defaultLogger,
-    isTerminal ? Logger.prettyLogger({ stderr: true }) : Logger.withConsoleError(Logger.jsonLogger)
-  )

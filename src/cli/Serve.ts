@@ -14,6 +14,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
+import * as Secrets from "../domain/Secrets.js"
 import type { RunEngine } from "../engine/RunEngine.js"
 import * as Auth from "../http/Auth.js"
 import * as HttpServer from "../http/HttpServer.js"
@@ -77,15 +78,8 @@ const urlOf = (address: PlatformServer.Address): string => {
 /** The part of the grace time after which the process ends, whatever is not finished. */
 const patience = 0.98
 
-/**
- * Serves until it is interrupted, and has stopped within the grace time then.
- *
- * @since 0.1.0
- * @category programs
- */
-export const serve = (flags: Config.Flags, wiring: Wiring): Effect.Effect<never, Failure, FileSystem.FileSystem> =>
+const serving = (config: Config.Config, wiring: Wiring): Effect.Effect<never, Failure | Config.ConfigError> =>
   Effect.gen(function* () {
-    const config = yield* Config.load(flags)
     const auth = yield* authentication(config)
     const server = HttpServer.layer(config).pipe(Layer.provide(auth), Layer.provide(wiring(config)))
     return yield* Effect.acquireUseRelease(
@@ -107,6 +101,18 @@ export const serve = (flags: Config.Flags, wiring: Wiring): Effect.Effect<never,
           Effect.timeoutOption(config.limits.shutdownGraceMs * patience)
         )
     )
+  })
+
+/**
+ * Serves until it is interrupted, and has stopped within the grace time then.
+ *
+ * @since 0.1.0
+ * @category programs
+ */
+export const serve = (flags: Config.Flags, wiring: Wiring): Effect.Effect<never, Failure, FileSystem.FileSystem> =>
+  Effect.gen(function* () {
+    const config = yield* Config.load(flags)
+    return yield* Effect.provide(serving(config, wiring), Secrets.layer(config.secrets))
   }).pipe(Effect.catchTag("ConfigError", ofConfig))
 
 const flags = {

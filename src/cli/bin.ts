@@ -10,9 +10,11 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
+import * as Secrets from "../domain/Secrets.js"
 import * as Wiring from "../node/Wiring.js"
 import * as Cli from "./Cli.js"
 import { Failure } from "./Failure.js"
+import * as Logs from "./Logs.js"
 
 /** Whoever sends a second signal does not want to wait. One that npm or a terminal doubled is not a second one. */
 const doubledMs = 300
@@ -33,7 +35,7 @@ process.on("unhandledRejection", () => {
 })
 
 Cli.run(Wiring.layer)(process.argv).pipe(
-  Effect.provide([NodeContext.layer, Cli.layerLogger(process.stderr.isTTY === true)]),
+  Effect.provide([NodeContext.layer, Logs.layer(process.stderr.isTTY === true)]),
   NodeRuntime.runMain({
     disableErrorReporting: true,
     disablePrettyLogger: true,
@@ -42,7 +44,7 @@ Cli.run(Wiring.layer)(process.argv).pipe(
       const failure = Option.filter(Cause.failureOption(exit.cause), (error) => error instanceof Failure)
       const { exitCode, message } = Option.getOrElse(failure, () => ({
         exitCode: 1,
-        message: `Runlet failed unexpectedly.\n${Cause.pretty(exit.cause)}`
+        message: Secrets.make([]).told.text(`Runlet failed unexpectedly.\n${Cause.pretty(exit.cause)}`)
       }))
       if (message !== "") process.stderr.write(`${message}\n`)
       onExit(exitCode)

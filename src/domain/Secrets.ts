@@ -5,6 +5,8 @@
  * @since 0.1.0
  */
 import * as Context from "effect/Context"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
 import { compile, marker, minLength, type Patterns, replaced } from "./SecretPatterns.js"
 import { forms, isSecretName, labels } from "./SecretShapes.js"
 import { SecretStream } from "./SecretStream.js"
@@ -94,3 +96,12 @@ export const make = (values: ReadonlyArray<string>): { readonly said: Cleaner; r
     told: cleaner(compile({ values: known, forms, labels }), isSecretName)
   }
 }
+
+/**
+ * Cleaners that know the secrets of a configuration.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layer = (values: ReadonlyArray<Redacted.Redacted>): Layer.Layer<never> =>
+  Layer.succeed(Secrets, make(values.map(Redacted.value)))

@@ -10,18 +10,22 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import type { ParseError } from "effect/ParseResult"
+import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as Issues from "../http/Issues.js"
 import * as ConfigSchema from "./ConfigSchema.js"
+import * as ConfigSecrets from "./ConfigSecrets.js"
 
 /**
- * A checked configuration. Names that it uses exist in it, and names that must differ do.
+ * A checked configuration. Names that it uses exist in it, and names that must differ do. `secrets` is what of it nobody
+ * may read, and what came from the environment.
  *
  * @since 0.1.0
  * @category models
  */
 export interface Config extends Omit<typeof ConfigSchema.Config.Type, "defaultModel"> {
   readonly defaultModel: string
+  readonly secrets: ReadonlyArray<Redacted.Redacted>
 }
 
 /**
@@ -64,21 +68,23 @@ const variable = (value: unknown): string | undefined =>
 /** A tool's parameters are a JSON Schema, in which an object with `env` means something else. */
 const isForeign = (path: Path) => path.length === 3 && path[0] === "tools" && path[2] === "parameters"
 
-/** Puts the values of variables where the file names them. */
-const fillIn = (value: unknown, path: Path): Effect.Effect<unknown, ConfigError> => {
+/** Puts the values of variables where the file names them, and tells which of them are secret. */
+const fillIn = (value: unknown, path: Path, secrets: Array<string>): Effect.Effect<unknown, ConfigError> => {
   if (isForeign(path)) return Effect.succeed(value)
   const name = variable(value)
   if (name !== undefined) {
-    return Effect.mapError(
-      EffectConfig.string(name),
-      () => new ConfigError({ message: `${Issues.pathText(path)}: the environment variable ${name} is not set` })
+    return EffectConfig.string(name).pipe(
+      Effect.tap((text) => Effect.sync(() => secrets.push(...ConfigSecrets.ofReference(path, text)))),
+      Effect.mapError(
+        () => new ConfigError({ message: `${Issues.pathText(path)}: the environment variable ${name} is not set` })
+      )
     )
   }
-  if (Array.isArray(value)) return Effect.forEach(value, (item, index) => fillIn(item, [...path, index]))
+  if (Array.isArray(value)) return Effect.forEach(value, (item, index) => fillIn(item, [...path, index], secrets))
   if (!isRecord(value)) return Effect.succeed(value)
   return Effect.map(
     Effect.forEach(Object.entries(value), ([key, item]) =>
-      Effect.map(fillIn(item, [...path, key]), (filled) => [key, filled] as const)
+      Effect.map(fillIn(item, [...path, key], secrets), (filled) => [key, filled] as const)
     ),
     Object.fromEntries
   )
@@ -150,7 +156,10 @@ const isAllowed = (hosts: ReadonlyArray<string> | null, url: string): boolean =>
 }
 
 /** What the schema can not say: how the names in it hang together. */
-const connect = (config: typeof ConfigSchema.Config.Type): Either.Either<Config, ConfigError> => {
+const connect = (
+  config: typeof ConfigSchema.Config.Type,
+  fromEnvironment: ReadonlyArray<string>
+): Either.Either<Config, ConfigError> => {
   const names = Object.keys(config.models)
   const defaultModel = config.defaultModel ?? (names.includes("demo") ? "demo" : names[0])
   if (defaultModel === undefined) return Either.left(wrong("models", "must have at least one model"))
@@ -165,7 +174,8 @@ const connect = (config: typeof ConfigSchema.Config.Type): Either.Either<Config,
   if (twice !== -1) return Either.left(wrong(`tools[${twice}].name`, "is the name of an earlier tool"))
   const foreign = addresses(config).find(([, url]) => !isAllowed(config.outgoing.allowHosts, url))
   if (foreign !== undefined) return Either.left(wrong(foreign[0], "its host is not in outgoing.allowHosts"))
-  return Either.right({ ...config, defaultModel })
+  const secrets = [...ConfigSecrets.ofConfig(config), ...fromEnvironment].map((text) => Redacted.make(text))
+  return Either.right({ ...config, defaultModel, secrets })
 }
 
 const defined = (flags: Flags): Record<string, unknown> =>
@@ -178,7 +188,12 @@ const defined = (flags: Flags): Record<string, unknown> =>
  * @category loading
  */
 export const decode = (value: unknown): Effect.Effect<Config, ConfigError> =>
-  Effect.flatMap(fillIn(value, []), (filled) => Either.flatMap(Either.mapLeft(decodeConfig(filled), describe), connect))
+  Effect.suspend(() => {
+    const secrets: Array<string> = []
+    return Effect.flatMap(fillIn(value, [], secrets), (filled) =>
+      Either.flatMap(Either.mapLeft(decodeConfig(filled), describe), (config) => connect(config, secrets))
+    )
+  })
 
 /**
  * The configuration of this process. A file that is named must exist, the default one need not.

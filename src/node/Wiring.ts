@@ -7,10 +7,9 @@ import type * as HttpClient from "@effect/platform/HttpClient"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Record from "effect/Record"
-import * as Redacted from "effect/Redacted"
 import * as Agent from "../agent/Agent.js"
 import { OpenDocuments } from "../agent/Documents.js"
+import * as Secrets from "../domain/Secrets.js"
 import type { RunEngine } from "../engine/RunEngine.js"
 import * as Demo from "../model/Demo.js"
 import { withFallback } from "../model/Fallback.js"
@@ -90,10 +89,9 @@ const models = (config: Config): Effect.Effect<Record<string, Model>, ConfigErro
 
 const httpTools = (config: Config): Effect.Effect<ReadonlyArray<Tool>, ConfigError, HttpClient.HttpClient> =>
   Effect.forEach(config.tools, (tool, index) =>
-    HttpTool.make(
-      { ...tool, headers: Record.map(tool.headers, Redacted.value) },
-      { maxResponseBytes: config.limits.maxToolResultBytes * 4 }
-    ).pipe(Effect.mapError((error) => new ConfigError({ message: `tools[${index}].parameters: ${error.message}` })))
+    HttpTool.make(tool, { maxResponseBytes: config.limits.maxToolResultBytes * 4 }).pipe(
+      Effect.mapError((error) => new ConfigError({ message: `tools[${index}].parameters: ${error.message}` }))
+    )
   )
 
 /** Configured tools stand before the workspace's of the same name. */
@@ -139,5 +137,11 @@ export const layer = (config: Config): Layer.Layer<RunEngine, ConfigError | Stor
     policy: Runlet.policyOf(config.resume.policy),
     retention: config.retention,
     limitUsers: config.auth.tokens.length > 0
-  }).pipe(Layer.provide(agent(config)), Layer.provide(openDocuments), Layer.provide(workspace), Layer.provide(store))
+  }).pipe(
+    Layer.provide(agent(config)),
+    Layer.provide(openDocuments),
+    Layer.provide(workspace),
+    Layer.provide(store),
+    Layer.provide(Secrets.layer(config.secrets))
+  )
 }

@@ -14,9 +14,13 @@ import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Record from "effect/Record"
+import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { ToolKind, type ToolPhase } from "../domain/AgentEvent.js"
+import * as Secrets from "../domain/Secrets.js"
+import { ofHeader } from "../domain/SecretValues.js"
 import * as Json from "./Json.js"
 import * as JsonSchema from "./JsonSchema.js"
 import { type Probed, type Tool, ToolConflict, type ToolContext, ToolFailure, ToolInDoubt } from "./Tool.js"
@@ -50,7 +54,7 @@ export const HttpToolConfig = Schema.Struct({
   cacheable: Schema.optional(Schema.Boolean),
   unattended: Schema.optional(Schema.Boolean),
   idempotent: Schema.optional(Schema.Boolean),
-  headers: Schema.optional(Schema.Record({ key: Schema.String, value: Schema.String }))
+  headers: Schema.optional(Schema.Record({ key: Schema.String, value: Schema.Redacted(Schema.String) }))
 })
 /**
  * @since 0.1.0
@@ -188,13 +192,8 @@ const refusal = (answer: Answer): string => {
 }
 
 /** The values of the configured headers must not come back in a result or a message. */
-const redactor = (headers: { readonly [name: string]: string } | undefined): ((text: string) => string) => {
-  const secrets = Object.values(headers ?? {})
-    .flatMap((value) => [value, value.replace(/^\S+\s+/, "")])
-    .filter((value) => value.length >= 8)
-    .flatMap((value) => [value, JSON.stringify(value).slice(1, -1)])
-  return (text) => secrets.reduce((kept, secret) => kept.replaceAll(secret, "[redacted]"), text)
-}
+const cleanerOf = (headers: { readonly [name: string]: Redacted.Redacted }): ((text: string) => string) =>
+  Secrets.make(Object.entries(headers).flatMap(([name, value]) => ofHeader(name, Redacted.value(value)))).said.text
 
 /** The address of a redirect that may be followed: the same origin, and a status that keeps method and body. */
 const followed = (response: HttpClientResponse.HttpClientResponse, url: string): string | undefined => {
@@ -248,7 +247,9 @@ export const make = (
     const client = HttpClient.withTracerDisabledWhen(yield* HttpClient.HttpClient, () => true)
     const maxBytes = Math.min(options.maxResponseBytes ?? defaultCapBytes, hardCapBytes)
     const { kind } = config
-    const redact = redactor(config.headers)
+    const { headers = {} } = config
+    const clean = cleanerOf(headers)
+    const sent = () => Record.map(headers, Redacted.value)
 
     const lost = (phase: ToolPhase, error: HttpClientError.HttpClientError): ToolFailure | ToolInDoubt => {
       const code = error._tag === "RequestError" ? codeOf(error.cause) : undefined
@@ -262,7 +263,7 @@ export const make = (
 
     const post = (input: unknown, context: ToolContext) =>
       HttpClientRequest.post(config.url).pipe(
-        HttpClientRequest.setHeaders(config.headers ?? {}),
+        HttpClientRequest.setHeaders(sent()),
         HttpClientRequest.setHeaders({ accept: "application/json", "idempotency-key": context.idempotencyKey }),
         HttpClientRequest.bodyUnsafeJson({
           phase: context.phase,
@@ -281,7 +282,7 @@ export const make = (
     ): Effect.Effect<unknown, ToolFailure | ToolConflict | ToolInDoubt> =>
       Effect.suspend(() => exchange(client, post(input, context), maxBytes)).pipe(
         Effect.mapError((error) => lost(context.phase, error)),
-        Effect.map((answer) => ({ ...answer, text: redact(answer.text) })),
+        Effect.map((answer) => ({ ...answer, text: clean(answer.text) })),
         Effect.flatMap((answer): Effect.Effect<unknown, ToolFailure | ToolConflict | ToolInDoubt> => {
           const { status } = answer
           if (status >= 200 && status < 300) {
@@ -314,7 +315,7 @@ export const make = (
       (statusUrl: string) =>
       (context: Omit<ToolContext, "progress">): Effect.Effect<Probed> =>
         HttpClientRequest.get(statusUrl).pipe(
-          HttpClientRequest.setHeaders(config.headers ?? {}),
+          HttpClientRequest.setHeaders(sent()),
           HttpClientRequest.setHeaders({ accept: "application/json" }),
           HttpClientRequest.setUrlParam("key", context.idempotencyKey),
           (request) => exchange(client, request, maxBytes),
@@ -322,7 +323,7 @@ export const make = (
             const said =
               answer.cut || answer.status < 200 || answer.status > 299
                 ? Option.none()
-                : decodeStatus(redact(answer.text))
+                : decodeStatus(clean(answer.text))
             return Option.getOrElse(said, (): Probed => ({ state: "unknown" }))
           }),
           Effect.orElseSucceed((): Probed => ({ state: "unknown" }))

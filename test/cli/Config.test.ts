@@ -37,7 +37,8 @@ describe("configuration", () => {
         resume: Limits.resumeDefaults,
         mcpServers: {},
         outgoing: { allowHosts: null },
-        retention: { eventsMs: 86_400_000, runsMs: 2_592_000_000 }
+        retention: { eventsMs: 86_400_000, runsMs: 2_592_000_000 },
+        secrets: []
       })
     })
   )
@@ -176,5 +177,61 @@ describe("configuration", () => {
       expect(yield* message({}, { RUNLET_PORT: "80a" })).toMatch(/^RUNLET_PORT: /)
       expect((yield* environment({})(Config.load({}))).port).toBe(4747)
     }).pipe(Effect.provide(NodeFileSystem.layer))
+  )
+
+  it.effect("knows what of it nobody may read", () =>
+    Effect.gen(function* () {
+      const { secrets } = yield* decode(
+        {
+          models: {
+            a: {
+              provider: "openai-compatible",
+              baseUrl: "https://me:url-password@a.example/v1?key=url-parameter",
+              apiKey: { env: "KEY" },
+              model: { env: "MODEL" },
+              headers: { "X-Api-Key": "header-value", "User-Agent": "my-program/1", cookie: "a=cookie-value; b=2" },
+              extraBody: { safety: { env: "SAFETY" } }
+            }
+          },
+          tools: [
+            {
+              name: "a",
+              description: "A tool",
+              kind: "readonly",
+              url: { env: "HOOK" },
+              headers: { authorization: "Bearer tool-token", "proxy-authorization": "Basic dXNlcjpiYXNpYy1wYXNz" }
+            }
+          ],
+          auth: { tokens: [{ token: "user-token", user: { env: "USER_NAME" } }] }
+        },
+        {
+          KEY: " model-key ",
+          MODEL: "a-model-name",
+          SAFETY: "safety-value",
+          HOOK: "https://hooks.example/services/T00/a1b2c3d4e5f6a7b8c9d0e1f2",
+          USER_NAME: "alice-the-user"
+        }
+      )
+      expect(new Set(secrets.map(Redacted.value).filter((text) => text.length >= 8))).toEqual(
+        new Set([
+          "model-key",
+          " model-key ",
+          "url-password",
+          "me:url-password",
+          "bWU6dXJsLXBhc3N3b3Jk",
+          "url-parameter",
+          "header-value",
+          "a=cookie-value; b=2",
+          "cookie-value",
+          "safety-value",
+          "a1b2c3d4e5f6a7b8c9d0e1f2",
+          "tool-token",
+          "dXNlcjpiYXNpYy1wYXNz",
+          "user:basic-pass",
+          "basic-pass",
+          "user-token"
+        ])
+      )
+    })
   )
 })

@@ -16,11 +16,11 @@ export interface Server {
   readonly stop: () => Promise<void>
 }
 
-export const start = async (config: string, data: string): Promise<Server> => {
+export const start = async (config: string, data: string, options: ReadonlyArray<string> = []): Promise<Server> => {
   if (!existsSync(bin)) throw new Error("The server is not built. Run `npm run build` first.")
   const child: ChildProcess = spawn(
     process.execPath,
-    [bin, "serve", "--config", config, "--port", "0", "--data", data],
+    [bin, ...options, "serve", "--config", config, "--port", "0", "--data", data],
     {
       stdio: ["ignore", "pipe", "pipe"]
     }

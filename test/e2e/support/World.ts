@@ -37,6 +37,10 @@ export interface Options {
   readonly tools?: ReadonlyArray<Record<string, unknown>>
   readonly users?: Record<string, string>
   readonly models?: Record<string, Record<string, unknown>>
+  /** Further keys of the configuration. */
+  readonly config?: Record<string, unknown>
+  /** Options of the program, before its command. */
+  readonly flags?: ReadonlyArray<string>
 }
 
 const text = { type: "object", properties: { q: { type: "string" } }, required: ["q"], additionalProperties: false }
@@ -84,10 +88,11 @@ export const start = async (options: Options = {}): Promise<World> => {
       ...(options.resume !== undefined && { resume: options.resume }),
       ...(options.users !== undefined && {
         auth: { tokens: Object.entries(options.users).map(([user, token]) => ({ user, token })) }
-      })
+      }),
+      ...options.config
     })
   )
-  let server = await Server.start(file, data)
+  let server = await Server.start(file, data, options.flags)
   let past = ""
   const url = () => server.url
   const client = Client.make(url)
@@ -104,7 +109,7 @@ export const start = async (options: Options = {}): Promise<World> => {
     restart: async () => {
       await server.stop()
       past += server.output()
-      server = await Server.start(file, data)
+      server = await Server.start(file, data, options.flags)
     },
     check: (run, rules) => Rules.check(world, typeof run === "string" ? run : run.runId, rules),
     stop: async () => {
