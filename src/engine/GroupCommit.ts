@@ -31,8 +31,26 @@ export interface GroupCommit {
 /** Events of one transaction: beyond it the commit itself would hold up the event loop. */
 const maxEvents = 5000
 const pageSize = 500
-/** The window is waited for in so many steps, which takes a turn of the event loop each. See `pause`. */
+/**
+ * The window is waited for in steps, which take a turn of the event loop each: one timer would fire in the very next turn
+ * of a busy loop, and every turn would be stored by itself.
+ *
+ * Storing holds up the event loop, so it may not take more than a fifth of the time: after a dear round, of many runs or
+ * on a slow disk, the next window has more steps, and what each run produces meanwhile is stored, shown and sent as one.
+ */
 const windowSteps = 5
+const maxSteps = 20
+const share = 4
+/** A window that busy turns have made longer than this, in multiples of what is configured, has no further steps. */
+const maxStretch = 20
+
+/** Waits for company, for so many steps. */
+const pause = (windowMs: number, steps: number): Effect.Effect<void> => {
+  const step = Effect.zipRight(Effect.sleep(Duration.millis(windowMs / windowSteps)), Clock.currentTimeMillis)
+  const wait = (until: number, left: number): Effect.Effect<void> =>
+    Effect.flatMap(step, (now) => (left <= 1 || now > until ? Effect.void : wait(until, left - 1)))
+  return Effect.flatMap(Clock.currentTimeMillis, (now) => wait(now + maxStretch * windowMs, steps))
+}
 
 /**
  * Starts the committing fiber in the scope. `windowMs` is how long a first event waits for company; 0 commits in the
@@ -53,10 +71,14 @@ export const make = (
       dirty.add(writer)
       latch.unsafeOpen()
     }
-    // One timer would fire in the very next turn of a loop that is busy, and every turn would be stored by itself. Several
-    // take as long on an idle loop, and on a busy one they let adjacent deltas of a run come together and be joined.
-    const step = Effect.sleep(Duration.millis(options.windowMs / windowSteps))
-    const pause = options.windowMs > 0 ? Effect.repeatN(step, windowSteps - 1) : Effect.yieldNow()
+    const stepNanos = (options.windowMs * 1_000_000) / windowSteps
+    /** What a round takes, in nanoseconds, smoothed. */
+    let cost = 0
+    const window = Effect.suspend(() =>
+      stepNanos === 0
+        ? Effect.yieldNow()
+        : pause(options.windowMs, Math.min(Math.max(windowSteps, Math.ceil((share * cost) / stepNanos)), maxSteps))
+    )
 
     const patiently = <A>(effect: Effect.Effect<A, StoreError>): Effect.Effect<A, StoreError> =>
       Effect.retry(effect, {
@@ -146,10 +168,11 @@ export const make = (
           if (writer.hasWork) dirty.add(writer)
         }
       }
+      cost += (Number((yield* Clock.currentTimeNanos) - begun) - cost) / 4
       if (dirty.size === 0) latch.unsafeClose()
     })
 
-    yield* Effect.zipRight(latch.await, Effect.zipRight(pause, Effect.uninterruptible(round))).pipe(
+    yield* Effect.zipRight(latch.await, Effect.zipRight(window, Effect.uninterruptible(round))).pipe(
       Effect.forever,
       Effect.forkScoped
     )
