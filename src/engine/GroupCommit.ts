@@ -31,30 +31,29 @@ export interface GroupCommit {
 /** Events of one transaction: beyond it the commit itself would hold up the event loop. */
 const maxEvents = 5000
 const pageSize = 500
+/** The less a loop rests, the longer a window: fewer commits are the cheapest relief. At most this share's inverse. */
+const minRest = 1 / 3
 /**
- * The window is waited for in steps, which take a turn of the event loop each: one timer would fire in the very next turn
- * of a busy loop, and every turn would be stored by itself.
- *
- * Storing holds up the event loop, so it may not take more than a fifth of the time: after a dear round, of many runs or
- * on a slow disk, the next window has more steps, and what each run produces meanwhile is stored, shown and sent as one.
+ * A loop that has no moment of rest can only get along by doing less. Then the window is open for so many turns of the
+ * loop instead, and what each run produces meanwhile is stored, shown and sent as one; a timer would fire in the very
+ * next turn, and every turn would be stored by itself. However long turns are, a window is at most so many times as long
+ * as configured.
  */
-const windowSteps = 5
-const maxSteps = 20
-const share = 4
-/** A window that busy turns have made longer than this, in multiples of what is configured, has no further steps. */
+const busyLoad = 0.95
+const busyTurns = 20
 const maxStretch = 20
 
-/** Waits for company, for so many steps. */
-const pause = (windowMs: number, steps: number): Effect.Effect<void> => {
-  const step = Effect.zipRight(Effect.sleep(Duration.millis(windowMs / windowSteps)), Clock.currentTimeMillis)
+/** Waits for so many turns of the event loop. */
+const turns = (windowMs: number): Effect.Effect<void> => {
+  const turn = Effect.zipRight(Effect.sleep(Duration.millis(1)), Clock.currentTimeMillis)
   const wait = (until: number, left: number): Effect.Effect<void> =>
-    Effect.flatMap(step, (now) => (left <= 1 || now > until ? Effect.void : wait(until, left - 1)))
-  return Effect.flatMap(Clock.currentTimeMillis, (now) => wait(now + maxStretch * windowMs, steps))
+    Effect.flatMap(turn, (now) => (left <= 1 || now > until ? Effect.void : wait(until, left - 1)))
+  return Effect.flatMap(Clock.currentTimeMillis, (now) => wait(now + maxStretch * windowMs, busyTurns))
 }
 
 /**
  * Starts the committing fiber in the scope. `windowMs` is how long a first event waits for company; 0 commits in the
- * next turn of the event loop. A store that does not answer is asked again for `patienceMs`, then the writers of that
+ * next turn of the event loop; `load` tells how busy that loop was since it was last asked, 0 to 1. A store that does not answer is asked again for `patienceMs`, then the writers of that
  * batch are closed and their runs left to recovery.
  *
  * @since 0.1.0
@@ -62,7 +61,7 @@ const pause = (windowMs: number, steps: number): Effect.Effect<void> => {
  */
 export const make = (
   store: RunStore["Type"],
-  options: { readonly windowMs: number; readonly patienceMs: number }
+  options: { readonly windowMs: number; readonly patienceMs: number; readonly load: Effect.Effect<number> }
 ): Effect.Effect<GroupCommit, never, Scope.Scope> =>
   Effect.gen(function* () {
     const dirty = new Set<RunWriter>()
@@ -71,14 +70,13 @@ export const make = (
       dirty.add(writer)
       latch.unsafeOpen()
     }
-    const stepNanos = (options.windowMs * 1_000_000) / windowSteps
-    /** What a round takes, in nanoseconds, smoothed. */
-    let cost = 0
-    const window = Effect.suspend(() =>
-      stepNanos === 0
+    const long = turns(options.windowMs)
+    const window =
+      options.windowMs === 0
         ? Effect.yieldNow()
-        : pause(options.windowMs, Math.min(Math.max(windowSteps, Math.ceil((share * cost) / stepNanos)), maxSteps))
-    )
+        : Effect.flatMap(options.load, (load) =>
+            load > busyLoad ? long : Effect.sleep(Duration.millis(options.windowMs / Math.max(1 - load, minRest)))
+          )
 
     const patiently = <A>(effect: Effect.Effect<A, StoreError>): Effect.Effect<A, StoreError> =>
       Effect.retry(effect, {
@@ -168,7 +166,6 @@ export const make = (
           if (writer.hasWork) dirty.add(writer)
         }
       }
-      cost += (Number((yield* Clock.currentTimeNanos) - begun) - cost) / 4
       if (dirty.size === 0) latch.unsafeClose()
     })
 

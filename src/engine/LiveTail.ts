@@ -132,7 +132,9 @@ export class LiveTails {
 
   /**
    * Waits for the next bell of a run that this process executes and that stands at `after`. Anything else is answered at
-   * once. Looking and registering are one synchronous step, so nothing can fall between.
+   * once. Looking and registering are one synchronous step, so nothing can fall between. A viewer that leaves meanwhile
+   * is forgotten at the next bell, which the pulse rings at the latest: to have it cleaned up would cost every delta of
+   * every viewer as much as the rest of its way.
    */
   next(key: number, after: number): Effect.Effect<void> {
     return Effect.async<void>((resume) => {
@@ -141,12 +143,7 @@ export class LiveTails {
         resume(Effect.void)
         return
       }
-      const listener = (): void => resume(Effect.void)
-      tail.waiters.add(listener)
-      return Effect.sync(() => {
-        tail.waiters.delete(listener)
-        if (tail.waiters.size === 0 && tail.last === undefined && this.tails.get(key) === tail) this.tails.delete(key)
-      })
+      tail.waiters.add(() => resume(Effect.void))
     })
   }
 

@@ -1,5 +1,5 @@
 /**
- * Who this process is, and whether another one still lives.
+ * Who this process is, how busy it is, and whether another one still lives.
  *
  * @since 0.1.0
  */
@@ -10,18 +10,23 @@ import { IdGenerator } from "../domain/Ids.js"
 
 /**
  * `owner` names the process in leases. `isGone` answers whether the owner of a lease is known to have died; a process
- * on another host is never known to.
+ * on another host is never known to. `load` answers for which share of the time since it was last asked, 0 to 1, the
+ * event loop had work.
  *
  * @since 0.1.0
  * @category services
  */
 export class Process extends Context.Tag("runlet/Process")<
   Process,
-  { readonly owner: string; readonly isGone: (owner: string) => Effect.Effect<boolean> }
+  {
+    readonly owner: string
+    readonly isGone: (owner: string) => Effect.Effect<boolean>
+    readonly load: Effect.Effect<number>
+  }
 >() {}
 
 /**
- * A process that knows of no other: leases of others run out by time alone.
+ * A process that knows of no other, leases of others run out by time alone, and takes its event loop for idle.
  *
  * @since 0.1.0
  * @category layers
@@ -30,6 +35,6 @@ export const layer: Layer.Layer<Process, never, IdGenerator> = Layer.effect(
   Process,
   Effect.gen(function* () {
     const ids = yield* IdGenerator
-    return { owner: yield* ids.key, isGone: () => Effect.succeed(false) }
+    return { owner: yield* ids.key, isGone: () => Effect.succeed(false), load: Effect.succeed(0) }
   })
 )

@@ -114,6 +114,7 @@ export const make = (
     const claim = { owner: process.owner, ttlMs: leaseTtlMs }
     const commit = yield* GroupCommit.make(store, {
       windowMs: options.windowMs,
+      load: process.load,
       patienceMs: Math.max(5_000, leaseTtlMs)
     })
     const fibers = yield* FiberMap.make<number, void, never>()

@@ -3,6 +3,7 @@
  *
  * @since 0.1.0
  */
+import * as Channel from "effect/Channel"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
@@ -78,18 +79,11 @@ export const make = (options: {
 
     // The body of a response is read by the request's own fiber. Racing each read with a signal would cost a fiber a
     // time; interrupting the reader costs nothing until it happens, and ends the response without breaking a frame.
-    const enrol = Effect.acquireRelease(
-      Effect.withFiberRuntime<Fiber.RuntimeFiber<unknown, unknown>>((fiber) => {
-        readers.add(fiber)
-        Metrics.viewer(1)
-        return Effect.succeed(fiber)
-      }),
-      (fiber) =>
-        Effect.sync(() => {
-          readers.delete(fiber)
-          Metrics.viewer(-1)
-        })
-    )
+    const enrol = Effect.withFiberRuntime<Fiber.RuntimeFiber<unknown, unknown>>((fiber) => {
+      readers.add(fiber)
+      Metrics.viewer(1)
+      return Effect.succeed(fiber)
+    })
 
     return {
       limits,
@@ -102,7 +96,18 @@ export const make = (options: {
       slot: limited
         ? Effect.flatMap(CurrentUser, (user) => Effect.acquireRelease(take(user), () => give(user)))
         : Effect.void,
-      watched: (stream) => Stream.unwrapScoped(Effect.as(enrol, stream)),
+      watched: (stream) =>
+        Stream.fromChannel(
+          Channel.acquireUseRelease(
+            enrol,
+            () => Stream.toChannel(stream),
+            (fiber) =>
+              Effect.sync(() => {
+                readers.delete(fiber)
+                Metrics.viewer(-1)
+              })
+          )
+        ),
       later: (effect) => Effect.asVoid(Effect.forkIn(effect, scope)),
       refuse: Effect.sync(() => {
         draining = true

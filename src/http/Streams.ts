@@ -6,6 +6,8 @@
  */
 import { HttpServerRequest } from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
+import * as Channel from "effect/Channel"
+import * as Chunk from "effect/Chunk"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
@@ -74,27 +76,31 @@ const encode = (frames: ReadonlyArray<Frame>, format: Format): Uint8Array => {
   return bytes
 }
 
-/** The bytes of a look at the log and where the reader stands then, or none at its end. */
-const written = (pull: Pull, cursor: number, format: Format): Option.Option<[Uint8Array, number]> => {
-  if (pull._tag === "end") return Option.none()
-  if (pull._tag === "idle") return Option.some([encoder.encode(format.heartbeat), cursor])
-  return Option.some([encode(pull.frames, format), pull.frames.at(-1)?.seq ?? cursor])
-}
+type Bytes = Channel.Channel<Chunk.Chunk<Uint8Array>>
 
-/** What comes behind the cursor, one piece of bytes a pull. A view that fails ends: its reader comes back by cursor. */
-const log = (view: View, after: number, format: Format, user: string): Stream.Stream<Uint8Array> =>
-  Stream.unfoldEffect(after, (cursor) =>
-    view.pull(cursor).pipe(
-      Effect.map((pull) => written(pull, cursor, format)),
-      Effect.catchAll((error) =>
-        Effect.as(
-          Effect.annotateLogs(Effect.logWarning("a view ended early", error._tag), "runId", view.runId),
-          Option.none()
-        )
-      ),
-      Effect.provideService(CurrentUser, user)
+const write = (bytes: Uint8Array): Bytes => Channel.write(Chunk.of(bytes))
+
+const ended: Pull = { _tag: "end" }
+
+/**
+ * What comes behind the cursor, one piece of bytes a pull. A view that fails ends: its reader comes back by cursor. A
+ * channel made by hand, because this runs for every delta of every viewer.
+ */
+const log = (view: View, after: number, format: Format): Bytes => {
+  const heartbeat = write(encoder.encode(format.heartbeat))
+  const from = (cursor: number): Bytes => {
+    const pull = Effect.catchAll(view.pull(cursor), (error) =>
+      Effect.as(Effect.annotateLogs(Effect.logWarning("a view ended early", error._tag), "runId", view.runId), ended)
     )
-  )
+    return Channel.flatMap(Channel.fromEffect(pull), (pulled) => {
+      if (pulled._tag === "end") return Channel.void
+      if (pulled._tag === "idle") return Channel.flatMap(heartbeat, () => from(cursor))
+      const next = pulled.frames.at(-1)?.seq ?? cursor
+      return Channel.flatMap(write(encode(pulled.frames, format)), () => from(next))
+    })
+  }
+  return from(after)
+}
 
 /**
  * What a streamed response shows: the frame `control`, the log behind `after`, the frame `last`. What is left out is not
@@ -124,15 +130,14 @@ export const respond = (
   Effect.gen(function* () {
     const { headers } = yield* HttpServerRequest
     const { watched } = yield* Serving
-    const user = yield* CurrentUser
     const { control, last, runId, view } = shown
     const format = formatOf(headers.accept)
     const first = encoder.encode(format.preamble + (control === undefined ? "" : format.control(control)))
-    const body = Stream.concat(
-      Stream.succeed(first),
-      view === undefined ? Stream.empty : log(view, shown.after ?? 0, format, user)
-    ).pipe(Stream.concat(last === undefined ? Stream.empty : Stream.succeed(encoder.encode(format.control(last)))))
-    return HttpServerResponse.stream(watched(body), {
+    const body = write(first).pipe(
+      Channel.flatMap(() => (view === undefined ? Channel.void : log(view, shown.after ?? 0, format))),
+      Channel.flatMap(() => (last === undefined ? Channel.void : write(encoder.encode(format.control(last)))))
+    )
+    return HttpServerResponse.stream(watched(Stream.fromChannel(body)), {
       contentType: format.contentType,
       headers: {
         "cache-control": "no-cache, no-transform",

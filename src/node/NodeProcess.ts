@@ -5,6 +5,7 @@
  */
 import { readFileSync, readlinkSync } from "node:fs"
 import { hostname } from "node:os"
+import { performance } from "node:perf_hooks"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { IdGenerator } from "../domain/Ids.js"
@@ -50,6 +51,17 @@ const gone = (here: string, owner: string): boolean => {
   return now !== undefined && start !== "" && now !== start
 }
 
+/** Answers the load since the last answer. */
+const loopLoad = (): Effect.Effect<number> => {
+  let last = performance.eventLoopUtilization()
+  return Effect.sync(() => {
+    const now = performance.eventLoopUtilization()
+    const { utilization } = performance.eventLoopUtilization(now, last)
+    last = now
+    return utilization
+  })
+}
+
 /**
  * Names the process by the boot of its machine, its id and its start time, and recognises owners on this machine that
  * do not live any more. Where the system does not tell these things, leases of dead processes run out by time.
@@ -65,7 +77,8 @@ export const layer: Layer.Layer<Process, never, IdGenerator> = Layer.effect(
     const here = place() ?? `host/${hostname()}`
     return {
       owner: `${here} ${process.pid} ${began(process.pid) ?? ""} ${nonce}`,
-      isGone: (owner) => Effect.sync(() => gone(here, owner))
+      isGone: (owner) => Effect.sync(() => gone(here, owner)),
+      load: loopLoad()
     }
   })
 )

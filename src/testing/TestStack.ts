@@ -183,7 +183,8 @@ const make = (options: Options): Effect.Effect<TestStack["Type"], never, Scope.S
             Layer.succeed(Ids.IdGenerator, ids),
             Layer.succeed(Process, {
               owner: name,
-              isGone: (owner) => Effect.sync(() => options.neighbours !== false && !living.has(owner))
+              isGone: (owner) => Effect.sync(() => options.neighbours !== false && !living.has(owner)),
+              load: Effect.succeed(0)
             }),
             options.policy ?? ResumePolicy.layerRestartIteration,
             Agent.layer({

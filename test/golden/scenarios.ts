@@ -165,7 +165,11 @@ const processes = (model: Model) => {
       Layer.fresh(
         Engine.layerWith({ commitWindowMs: 0 }).pipe(
           Layer.provide([
-            Layer.succeed(Process, { owner, isGone: (other) => Effect.succeed(other !== owner) }),
+            Layer.succeed(Process, {
+              owner,
+              isGone: (other) => Effect.succeed(other !== owner),
+              load: Effect.succeed(0)
+            }),
             Ids.layerSeeded,
             ResumePolicy.layerRestartIteration,
             Agent.layer({ models: { scripted: model }, instructions: "Be brief.", tools })

@@ -38,9 +38,9 @@ const scripted: Model = {
       const source = new Source(plan)
       const usage = { inputTokens: 1, outputTokens: plan.deltas, totalTokens: plan.deltas + 1 }
       const finish: ModelPart = { type: "finish", reason: "stop", usage }
+      let stop = (): void => undefined
       const pull = Effect.async<ReadonlyArray<string> | undefined>((resume) => {
-        const stop = source.pull((texts) => resume(Effect.succeed(texts)))
-        return Effect.sync(stop)
+        stop = source.pull((texts) => resume(Effect.succeed(texts)))
       })
       const parts: Channel.Channel<Chunk.Chunk<ModelPart>> = Channel.flatMap(Channel.fromEffect(pull), (texts) =>
         texts === undefined
@@ -52,7 +52,12 @@ const scripted: Model = {
               () => parts
             )
       )
-      return Stream.fromChannel(parts)
+      return Stream.fromChannel(
+        Channel.ensuring(
+          parts,
+          Effect.sync(() => stop())
+        )
+      )
     })
 }
 
