@@ -125,15 +125,16 @@ const start = (json: unknown) =>
   Effect.gen(function* () {
     const request = yield* HttpServerRequest
     const engine = yield* RunEngine
-    const { limits } = yield* Serving
-    const decoded = yield* decodeStart(json)
-    const { background: _, ...body } = yield* checked(decoded, limits)
+    const { limits, slot } = yield* Serving
+    const { background, ...body } = yield* checked(yield* decodeStart(json), limits)
+    const alone = inBackground(request, { background })
+    if (!alone) yield* slot
     const run = yield* engine.start({
       ...body,
       idempotencyKey: yield* idempotencyKey(request),
       trace: traceOf(request)
     })
-    return yield* answer(run, inBackground(request, decoded))
+    return yield* answer(run, alone)
   })
 
 /**
@@ -200,16 +201,17 @@ const chat = Effect.gen(function* () {
   const { accepting, slot } = yield* Serving
   const json = yield* Body.json
   yield* accepting
-  yield* slot
   if (!isRecord(json) || json.resume === undefined) return yield* start(json)
   const after = isRecord(json.resume) ? yield* Cursor.fromJson(json.resume.lastAppliedSeq, "resume.lastAppliedSeq") : 0
-  const { background, resume } = yield* decodeContinue(json)
+  const { resume, ...body } = yield* decodeContinue(json)
+  const background = inBackground(request, body)
+  if (!background) yield* slot
   return yield* goOn({
     runId: resume.runId,
     after,
     assistantMessageId: resume.assistantMessageId,
     conversationId: resume.conversationId,
-    background: inBackground(request, { background })
+    background
   })
 })
 

@@ -7,6 +7,7 @@ import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as Effect from "effect/Effect"
 import { RunEngine } from "../engine/RunEngine.js"
+import * as ListCursor from "../store/ListCursor.js"
 import * as Body from "./Body.js"
 import { paging } from "./HandlersRuns.js"
 import { RunsApi } from "./RunsApi.js"
@@ -23,7 +24,9 @@ const decodeRename = Body.decode(RenameBody)
 export const layer = HttpApiBuilder.group(RunsApi, "conversations", (handlers) =>
   Effect.map(RunEngine, (engine) =>
     handlers
-      .handle("list", ({ urlParams }) => Effect.flatMap(paging(urlParams), engine.conversations))
+      .handle("list", ({ urlParams }) =>
+        Effect.flatMap(paging(urlParams, ListCursor.conversations), engine.conversations)
+      )
       .handle("get", ({ path }) =>
         Effect.map(engine.conversation(path.conversationId), ({ conversation, messages }) => ({
           conversationId: conversation.conversationId,

@@ -8,11 +8,13 @@ import { HttpServerRequest } from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as Option from "effect/Option"
 import { NotFound } from "../domain/RunError.js"
 import type { RunStatus } from "../domain/RunStatus.js"
 import * as Status from "../domain/RunStatus.js"
 import type { Snapshot } from "../domain/Snapshot.js"
 import { RunEngine } from "../engine/RunEngine.js"
+import * as ListCursor from "../store/ListCursor.js"
 import * as Body from "./Body.js"
 import * as Cursor from "./Cursor.js"
 import * as Chat from "./HandlersChat.js"
@@ -29,17 +31,26 @@ const once = (name: string, value: Parameter): Either.Either<string | undefined,
     : Either.left(new BadRequest({ message: `${name} may be given once.`, path: name }))
 
 /**
- * Reads the parameters of a list: a limit of 1 to 200, 50 by default, and the cursor of the next page.
+ * Reads the parameters of a list: a limit of 1 to 200, 50 by default, and the cursor of the next page, if `decode`
+ * knows it.
  *
  * @since 0.1.0
  * @category requests
  */
-export const paging = (parameters: { readonly limit?: Parameter; readonly cursor?: Parameter }) =>
+export const paging = (
+  parameters: { readonly limit?: Parameter; readonly cursor?: Parameter },
+  { decode }: { readonly decode: (cursor: string) => Option.Option<unknown> }
+) =>
   Either.gen(function* () {
     const limit = yield* once("limit", parameters.limit)
     const cursor = yield* once("cursor", parameters.cursor)
     if (limit !== undefined && (!/^[1-9][0-9]{0,2}$/.test(limit) || Number(limit) > 200)) {
       return yield* Either.left(new BadRequest({ message: "limit must be an integer from 1 to 200.", path: "limit" }))
+    }
+    if (cursor !== undefined && Option.isNone(decode(cursor))) {
+      return yield* Either.left(
+        new BadRequest({ message: "cursor must be the nextCursor of the page before.", path: "cursor" })
+      )
     }
     return { limit: limit === undefined ? 50 : Number(limit), cursor }
   })
@@ -100,13 +111,14 @@ const regenerate = (runId: string) =>
     const engine = yield* RunEngine
     const { accepting, slot } = yield* Serving
     const body = yield* decodeRegenerate(yield* Body.json)
+    const background = Chat.inBackground(request, body)
     yield* accepting
-    yield* slot
+    if (!background) yield* slot
     const run = yield* engine.regenerate(runId, {
       modelId: body.modelId,
       idempotencyKey: yield* Chat.idempotencyKey(request)
     })
-    return yield* Chat.answer(run, Chat.inBackground(request, body))
+    return yield* Chat.answer(run, background)
   })
 
 const resume = (runId: string) =>
@@ -118,22 +130,25 @@ const resume = (runId: string) =>
       typeof json === "object" && json !== null && "lastAppliedSeq" in json ? json.lastAppliedSeq : undefined,
       "lastAppliedSeq"
     )
-    const { assistantMessageId, background, conversationId } = yield* decodeResume(json)
+    const { assistantMessageId, conversationId, ...body } = yield* decodeResume(json)
+    const background = Chat.inBackground(request, body)
     yield* accepting
-    yield* slot
+    if (!background) yield* slot
     return yield* Chat.goOn({
       runId,
       after,
       assistantMessageId,
       conversationId,
-      background: Chat.inBackground(request, { background })
+      background
     })
   })
 
 const trace = (runId: string) =>
   Effect.gen(function* () {
     const engine = yield* RunEngine
+    const { slot } = yield* Serving
     const run = summary(yield* engine.snapshot(runId))
+    yield* slot
     const view = yield* Effect.catchTag(engine.view(runId, 0), "InvalidCursor", Effect.die)
     return yield* Streams.trace(view, { format: "runlet-trace", version: 1, run })
   })
@@ -149,7 +164,7 @@ export const layer = HttpApiBuilder.group(RunsApi, "runs", (handlers) =>
     handlers
       .handle("list", ({ urlParams }) =>
         Effect.gen(function* () {
-          const query = yield* paging(urlParams)
+          const query = yield* paging(urlParams, ListCursor.runs)
           const conversationId = yield* once("conversationId", urlParams.conversationId)
           const status = yield* statusOf(urlParams.status)
           return yield* engine.list({ ...query, conversationId, status })

@@ -119,25 +119,30 @@ export const ResumeBody = Schema.Struct({
   conversationId: Schema.optional(Schema.String)
 })
 
+const id = Schema.String.pipe(Schema.maxLength(256))
+
 const startFields = {
   message: Schema.optional(Filled),
   messages: Schema.optional(Schema.NonEmptyArray(TextMessage)),
-  conversationId: Schema.optional(Schema.String),
-  modelId: Schema.optional(Schema.String),
+  conversationId: Schema.optional(id),
+  modelId: Schema.optional(id),
   enableThinking: Schema.optional(Schema.Boolean),
   mode: Schema.optional(Event.RunMode),
   currentDocument: Schema.optional(
     Schema.NullOr(
       Schema.Struct({
-        id: Schema.String,
-        title: Schema.optional(Schema.String),
-        contentHash: Schema.optional(Schema.String)
+        id,
+        title: Schema.optional(Schema.String.pipe(Schema.maxLength(1000))),
+        contentHash: Schema.optional(id)
       })
     )
   ),
   background: Schema.optional(Schema.Boolean),
   onBusy: Schema.optional(Schema.Literal("enqueue", "reject", "interrupt")),
-  limits: Schema.optional(Schema.partialWith(RunLimits, { exact: true })),
+  // A limit that is misspelt must not be a limit that is off.
+  limits: Schema.optional(
+    Schema.partialWith(RunLimits, { exact: true }).annotations({ parseOptions: { onExcessProperty: "error" } })
+  ),
   metadata: Schema.optional(Schema.Unknown)
 }
 
@@ -168,13 +173,15 @@ export const ContinueBody = Schema.Struct({
  */
 export const ChatBody = Schema.Union(ContinueBody, StartBody)
 
+const reason = Schema.String.pipe(Schema.maxLength(1000))
+
 /**
  * The body of a cancel: why, if there is something to say.
  *
  * @since 0.1.0
  * @category models
  */
-export const CancelBody = Schema.Struct({ reason: Schema.optional(Schema.String.pipe(Schema.maxLength(1000))) })
+export const CancelBody = Schema.Struct({ reason: Schema.optional(reason) })
 
 /**
  * The body of a decision. `input` belongs to `edit`, and is the whole of the new arguments.
@@ -184,8 +191,8 @@ export const CancelBody = Schema.Struct({ reason: Schema.optional(Schema.String.
  */
 export const DecideBody = Schema.Struct({
   decision: Schema.Literal("approve", "reject", "edit", "retry", "applied", "abandon"),
-  previewHash: Schema.optional(Schema.String),
-  reason: Schema.optional(Schema.String),
+  previewHash: Schema.optional(id),
+  reason: Schema.optional(reason),
   input: Schema.optional(Schema.Unknown)
 }).annotations({ identifier: "DecideBody" })
 
@@ -196,7 +203,7 @@ export const DecideBody = Schema.Struct({
  * @category models
  */
 export const RegenerateBody = Schema.Struct({
-  modelId: Schema.optional(Schema.String),
+  modelId: Schema.optional(id),
   background: Schema.optional(Schema.Boolean)
 })
 

@@ -5,13 +5,13 @@
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
-import * as Encoding from "effect/Encoding"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { Usage } from "../domain/AgentEvent.js"
 import * as Envelope from "../domain/Envelope.js"
 import { RunInput, type TextMessage } from "../domain/RunInput.js"
 import type { RunState, Turn } from "../domain/RunState.js"
+import * as ListCursor from "./ListCursor.js"
 import {
   type Append,
   type AppendOutcome,
@@ -212,11 +212,6 @@ const decodeUsage = Schema.decodeUnknownSync(Schema.parseJson(Usage))
 const decodeError = Schema.decodeUnknownSync(
   Schema.parseJson(Schema.Struct({ code: Schema.String, message: Schema.String }))
 )
-const decodeRunCursor = Schema.decodeUnknownOption(Schema.compose(Schema.NumberFromString, Schema.NonNegativeInt))
-const conversationCursor = Schema.parseJson(Schema.Tuple(Schema.Number, Schema.String))
-const decodeConversationCursor = Schema.decodeUnknownOption(conversationCursor)
-const encodeConversationCursor = Schema.encodeSync(conversationCursor)
-
 const decodeRowSync = (row: EncodedRow): RunRow => ({
   ...row,
   usage: decodeUsage(row.usage),
@@ -323,11 +318,8 @@ const decodeStoredInput = (stored: EncodedInput): Effect.Effect<RunInput, StoreE
 
 const decodeCursor = <A>(
   cursor: string | undefined,
-  decode: (text: string) => Option.Option<A>
-): Option.Option<A | undefined> =>
-  cursor === undefined
-    ? Option.some(undefined)
-    : Option.flatMap(Option.getRight(Encoding.decodeBase64UrlString(cursor)), decode)
+  { decode }: { readonly decode: (cursor: string) => Option.Option<A> }
+): Option.Option<A | undefined> => (cursor === undefined ? Option.some(undefined) : decode(cursor))
 
 // One row more than asked for tells whether there is a next page.
 const page = <Row, A>(
@@ -338,7 +330,7 @@ const page = <Row, A>(
 ) => {
   const last = rows[limit - 1]
   return rows.length > limit && last !== undefined
-    ? { items: items.slice(0, limit), nextCursor: Encoding.encodeBase64Url(cursorOf(last)) }
+    ? { items: items.slice(0, limit), nextCursor: cursorOf(last) }
     : { items }
 }
 
@@ -394,18 +386,20 @@ export const makeEncoded = (driver: Encoded): Store => ({
     ),
   queuePosition: (key) => Effect.map(driver.queuePosition(key), Option.fromNullable),
   list: ({ cursor, ...query }) =>
-    Option.match(decodeCursor(cursor, decodeRunCursor), {
+    Option.match(decodeCursor(cursor, ListCursor.runs), {
       onNone: () => Effect.succeed({ items: [] }),
       onSome: (before) =>
         Effect.flatMap(driver.list({ ...query, limit: query.limit + 1, before }), (rows) =>
-          Effect.map(decodeRows("list", rows), (items) => page(query.limit, rows, items, (row) => String(row.key)))
+          Effect.map(decodeRows("list", rows), (items) =>
+            page(query.limit, rows, items, (row) => ListCursor.runs.encode(row.key))
+          )
         )
     }),
   due: driver.due,
   supersedable: (query) => Effect.flatMap(driver.supersedable(query), (rows) => decodeRows("supersedable", rows)),
   remove: driver.remove,
   conversations: ({ cursor, ...query }) =>
-    Option.match(decodeCursor(cursor, decodeConversationCursor), {
+    Option.match(decodeCursor(cursor, ListCursor.conversations), {
       onNone: () => Effect.succeed({ items: [] }),
       onSome: (position) =>
         Effect.map(
@@ -415,7 +409,7 @@ export const makeEncoded = (driver: Encoded): Store => ({
             before: position && { updatedAt: position[0], conversationId: position[1] }
           }),
           (rows) =>
-            page(query.limit, rows, rows, (row) => encodeConversationCursor([row.updatedAt, row.conversationId]))
+            page(query.limit, rows, rows, (row) => ListCursor.conversations.encode([row.updatedAt, row.conversationId]))
         )
     }),
   conversation: (query) => Effect.map(driver.conversation(query), Option.fromNullable),

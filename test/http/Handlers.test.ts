@@ -135,6 +135,9 @@ describe("bodies", () => {
         [{ message: "a", mode: "god" }, "mode"],
         [{ message: "a", onBusy: "wait" }, "onBusy"],
         [{ message: "a", limits: { maxIterations: 0 } }, "limits.maxIterations"],
+        [{ message: "a", limits: { maxIteration: 3 } }, "limits.maxIteration"],
+        [{ message: "a", modelId: "x".repeat(257) }, "modelId"],
+        [{ message: "a", currentDocument: { id: "x", title: "x".repeat(1001) } }, "currentDocument.title"],
         [{ message: "a", enableThinking: "yes" }, "enableThinking"],
         [{ message: "a", currentDocument: { title: "x" } }, "currentDocument.id"],
         [{ resume: {} }, "resume.runId"],
@@ -324,6 +327,13 @@ describe("watching", () => {
       expect(refused.headers["retry-after"]).toBe("1")
       expect(fake.started).toHaveLength(2)
       expect((yield* open({ ...chat, headers: { authorization: "Bearer token-b" } })).status).toBe(200)
+      // What is not watched takes no stream.
+      for (const more of [
+        { json: { message: "hi", background: true }, headers: alice },
+        { json: { message: "hi" }, headers: { ...alice, prefer: "respond-async" } }
+      ]) {
+        expect((yield* call({ path: "/chat", ...more })).status).toBe(202)
+      }
       yield* fake.push(first.headers["x-run-id"] as string, Fake.finish)
       yield* first.ended
       expect((yield* open(chat)).status).toBe(200)
@@ -408,8 +418,24 @@ describe("the other calls", () => {
       expect(list.items).toHaveLength(1)
       expect(list.items[0]).not.toHaveProperty("text")
       expect(JSON.parse((yield* call({ path: at })).body)).toMatchObject({ runId, text: "", status: "running" })
-      for (const query of ["limit=0", "limit=x", "limit=201", "limit=1&limit=2", "status=dead"]) {
+      for (const query of [
+        "limit=0",
+        "limit=x",
+        "limit=201",
+        "limit=1&limit=2",
+        "status=dead",
+        "cursor=",
+        "cursor=x",
+        "cursor=MS41"
+      ]) {
         expectError(yield* call({ path: `/runs?${query}` }), 400, "BadRequest")
+      }
+
+      for (const cursor of ["x", "MQ", "WzEsMV0"]) {
+        expectError(yield* call({ path: `/conversations?cursor=${cursor}` }), 400, "BadRequest")
+      }
+      for (const path of ["/runs?cursor=MTI", "/conversations?cursor=WzEsIngiXQ"]) {
+        expect((yield* call({ path })).status).toBe(200)
       }
 
       expectError(yield* call({ path: at, method: "DELETE" }), 409, "Conflict")
@@ -417,7 +443,16 @@ describe("the other calls", () => {
       expect(JSON.parse(decided.body)).toEqual({ approvalId: "apr_1", decision: "edit", by: "local", seq: 7 })
       expect(fake.decided).toEqual([{ decision: "edit", input: null }])
       expectError(yield* call({ path: `${at}/approvals/apr_late`, json: { decision: "approve" } }), 409, "Conflict")
-      for (const json of [{}, { decision: "yes" }, { decision: "edit" }, { decision: "approve", input: {} }]) {
+      expect(
+        (yield* call({ path: `${at}/approvals/apr_1`, json: { decision: "reject", reason: "x".repeat(1000) } })).status
+      ).toBe(200)
+      for (const json of [
+        {},
+        { decision: "yes" },
+        { decision: "edit" },
+        { decision: "approve", input: {} },
+        { decision: "reject", reason: "x".repeat(1001) }
+      ]) {
         expectError(yield* call({ path: `${at}/approvals/apr_1`, json }), 400, "BadRequest")
       }
 
