@@ -64,7 +64,12 @@ export const view = (
         runId,
         lastSeq,
         ended: RunStatus.isEnded(row.status),
-        pull: (cursor: number) => pull(env, row, cursor, page)
+        pull: (cursor: number) => pull(env, row, cursor, page),
+        poll: (cursor, bell) => {
+          const frames = env.tails.behind(row.key, cursor)
+          if (frames !== undefined && frames.length > 0) return frames
+          return env.tails.register(row.key, cursor, bell) ? "waiting" : undefined
+        }
       }
     })
   )
