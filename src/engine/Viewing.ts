@@ -18,7 +18,7 @@ import { available, noRun } from "./Refusals.js"
 import type { Frame, Pull, View } from "./RunEngine.js"
 
 /** What one look takes from the store at most, in events and in characters; one event is always taken. */
-const maxPage = 256
+const maxPage = 1024
 const firstPage = 16
 const maxPageChars = 256 * 1024
 
