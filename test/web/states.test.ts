@@ -77,7 +77,12 @@ test("thoughts, half a text, a running tool, an approval, an end: each is there 
   await reloaded("streaming", ".tool[data-state=applied]", ".text:has-text('The rest of it.')")
   await chat.world.upstream.release("last")
   await status("completed")
-  await reloaded("completed", ".reasoning:not([open])", ".tool[data-state=applied]", ".text:has-text('The rest of it.')")
+  await reloaded(
+    "completed",
+    ".reasoning:not([open])",
+    ".tool[data-state=applied]",
+    ".text:has-text('The rest of it.')"
+  )
   expect(await page.textContent(".facts")).toMatch(/tokens.*first word after.*in all/)
 })
 
