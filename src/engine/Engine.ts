@@ -64,7 +64,6 @@ const make = (
       cache: new ResultCache(),
       documents: yield* OpenDocuments,
       secrets: yield* Secrets,
-      limitUsers: options.limitUsers ?? true,
       // A store that can not tell the time can not store anything either; that is found out soon enough.
       now: Effect.catchAll(store.now, () => Clock.currentTimeMillis),
       retention: options.retention ?? { eventsMs: day, runsMs: 30 * day }
@@ -73,7 +72,8 @@ const make = (
     const clean = env.secrets.said.json
     const supervisor = yield* Supervisor.make(env, {
       windowMs: options.commitWindowMs ?? 5,
-      pollMs: options.pollMs ?? 1000
+      pollMs: options.pollMs ?? 1000,
+      limitUsers: options.limitUsers ?? true
     })
 
     const start: RunEngine["Type"]["start"] = (request) => available(Starting.start(env, supervisor, request))

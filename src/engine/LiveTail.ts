@@ -16,7 +16,7 @@ const maxChars = 256 * 1024
 class Tail {
   frames: Array<Frame> = []
   chars = 0
-  waiters = new Set<Waiter>()
+  waiters = new Set<() => void>()
   /** Set while this process executes the run and feeds the tail. */
   last: number | undefined
 
@@ -38,16 +38,13 @@ class Tail {
     return this.frames.slice(after + 1 - first)
   }
 
-  wake(pulse = false): void {
+  wake(): void {
     const waiters = this.waiters
     if (waiters.size === 0) return
     this.waiters = new Set()
-    for (const waiter of waiters) waiter(pulse)
+    for (const waiter of waiters) waiter()
   }
 }
-
-/** Called once, with whether it was only the pulse. */
-type Waiter = (pulse: boolean) => void
 
 /**
  * All tails of a process.
@@ -101,8 +98,8 @@ export class LiveTails {
   }
 
   /** Wakes every viewer. */
-  wakeAll(pulse = false): void {
-    for (const tail of this.tails.values()) tail.wake(pulse)
+  wakeAll(): void {
+    for (const tail of this.tails.values()) tail.wake()
   }
 
   /** Wakes the viewers of runs that other processes execute. */
@@ -130,7 +127,7 @@ export class LiveTails {
   /** Rings for everybody, whether or not there is something new: the pulse of heartbeats. */
   tick(): void {
     this.ticks++
-    this.wakeAll(true)
+    this.wakeAll()
   }
 
   /**
@@ -141,16 +138,13 @@ export class LiveTails {
    */
   next(key: number, after: number): Effect.Effect<void> {
     return Effect.async<void>((resume) => {
-      if (!this.register(key, after, () => resume(Effect.void))) resume(Effect.void)
+      const tail = this.tails.get(key)
+      if (tail?.last !== after) {
+        resume(Effect.void)
+        return
+      }
+      tail.waiters.add(() => resume(Effect.void))
     })
-  }
-
-  /** The same for a callback; false, and nothing is registered, where `next` would answer at once. */
-  register(key: number, after: number, waiter: (pulse: boolean) => void): boolean {
-    const tail = this.tails.get(key)
-    if (tail?.last !== after) return false
-    tail.waiters.add(waiter)
-    return true
   }
 
   /**

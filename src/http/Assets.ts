@@ -37,11 +37,11 @@ const policy = [
 /** Where the built pages lie: beside the one-file server, beside the library, or, from the sources, in the build. */
 const places = ["./web/", "../web/", "../../dist/web/"]
 
-/** The address of each page. */
-const addresses: { readonly [file: string]: HttpRouter.PathInput } = {
-  "index.html": "/",
-  "docs.html": "/docs",
-  "replay.html": "/runs/:runId/replay"
+/** The addresses of each page. That of a replay tells nothing of the run, not even whether there is one. */
+const addresses: { readonly [file: string]: ReadonlyArray<HttpRouter.PathInput> } = {
+  "index.html": ["/"],
+  "docs.html": ["/docs"],
+  "replay.html": ["/runs/:runId/replay", "/replay"]
 }
 
 const extensionOf = (path: string) => path.slice(path.lastIndexOf(".") + 1)
@@ -78,10 +78,7 @@ const pages = Effect.gen(function* () {
     fs.readDirectory(`${directory.value}assets`)
   ])
   return yield* Effect.all([
-    ...documents.flatMap((name) => {
-      const path = addresses[name]
-      return path === undefined ? [] : [read(name, path, "no-cache")]
-    }),
+    ...documents.flatMap((name) => (addresses[name] ?? []).map((path) => read(name, path, "no-cache"))),
     ...assets
       .filter((name) => extensionOf(name) in types)
       .map((name) => read(`assets/${name}`, `/assets/${name}`, "public, max-age=31536000, immutable"))

@@ -91,13 +91,7 @@ export const startedAreKept = forEvents(
   }
 )
 
-/**
- * What begins stands in the log before, in this phase and under this key.
- *
- * @since 0.1.0
- * @category laws
- */
-export const intentFirst = forEntries(
+const intentFirst = forEntries(
   "what begins stands in the log before, in this phase and under this key",
   begins,
   (entry, state) => {
@@ -106,33 +100,15 @@ export const intentFirst = forEntries(
   }
 )
 
-/**
- * A completed call never runs again.
- *
- * @since 0.1.0
- * @category laws
- */
-export const completedStay = forEntries("a completed call never runs again", begins, (entry, state) =>
+const completedStay = forEntries("a completed call never runs again", begins, (entry, state) =>
   RunState.findCall(state, entry.toolCallId)?.call.result === undefined ? undefined : "it has a result"
 )
 
-/**
- * Nothing begins when the run does not execute.
- *
- * @since 0.1.0
- * @category laws
- */
-export const nothingAfterAnEnd = forEntries("nothing begins when the run does not execute", begins, (_, state) =>
+const nothingAfterAnEnd = forEntries("nothing begins when the run does not execute", begins, (_, state) =>
   RunStatus.isExecuting(state.status) ? undefined : `the run is ${state.status}`
 )
 
-/**
- * An effect begins only under the run's lease.
- *
- * @since 0.1.0
- * @category laws
- */
-export const underLease: Law = {
+const underLease: Law = {
   name: "an effect begins only under the run's lease",
   check: (observed) =>
     observed.ledger.flatMap((entry) => {
@@ -150,13 +126,7 @@ export const underLease: Law = {
     })
 }
 
-/**
- * What needs an approval begins only after one for exactly this input, under its key.
- *
- * @since 0.1.0
- * @category laws
- */
-export const approved = forEntries(
+const approved = forEntries(
   "what needs an approval begins only after one for exactly this input, under its key",
   (entry) => acts(entry) && !entry.unattended,
   (entry, state) => {
@@ -188,13 +158,7 @@ const latestApproval = (
 const approvalsOf = (run: ObservedRun) =>
   run.log.flatMap(({ event }) => (event.type === "approval-decision" ? [event] : []))
 
-/**
- * The key of an approved act is an approved approval of its call.
- *
- * @since 0.1.0
- * @category laws
- */
-export const keysAreApprovals: Law = {
+const keysAreApprovals: Law = {
   name: "the key of an approved act is an approved approval of its call",
   check: (observed) =>
     observed.ledger
@@ -209,13 +173,7 @@ export const keysAreApprovals: Law = {
       })
 }
 
-/**
- * An act without a keyed tool is done once, unless a person says again.
- *
- * @since 0.1.0
- * @category laws
- */
-export const oncePerKey: Law = {
+const oncePerKey: Law = {
   name: "an act without a keyed tool is done once, unless a person says again",
   check: (observed) => {
     const counts = new Map<string, { readonly entry: LedgerEntry; readonly times: number }>()
@@ -234,13 +192,7 @@ export const oncePerKey: Law = {
   }
 }
 
-/**
- * A call has its effect under one key.
- *
- * @since 0.1.0
- * @category laws
- */
-export const oneKeyPerCall: Law = {
+const oneKeyPerCall: Law = {
   name: "a call has its effect under one key",
   check: (observed) => {
     const first = new Map<string, LedgerEntry>()
@@ -257,13 +209,7 @@ export const oneKeyPerCall: Law = {
 
 const denied = new Set(["rejected", "expired", "interrupted", "invalid"])
 
-/**
- * No result denies an effect that happened.
- *
- * @since 0.1.0
- * @category laws
- */
-export const effectsAreTold: Law = {
+const effectsAreTold: Law = {
   name: "no result denies an effect that happened",
   check: (observed) =>
     observed.ledger.flatMap((entry) => {
@@ -278,13 +224,7 @@ export const effectsAreTold: Law = {
     })
 }
 
-/**
- * What is called applied has happened, unless a person says so.
- *
- * @since 0.1.0
- * @category laws
- */
-export const appliedIsTrue = forEvents(
+const appliedIsTrue = forEvents(
   "what is called applied has happened, unless a person says so",
   ({ event }, run, observed) => {
     if (event.type !== "tool-call-result" || event.state !== "applied" || event.source === "person") return undefined
@@ -295,13 +235,7 @@ export const appliedIsTrue = forEvents(
   }
 )
 
-/**
- * An approval shows the input in force, under its hash.
- *
- * @since 0.1.0
- * @category laws
- */
-export const requestsShowTheirInput = forEvents(
+const requestsShowTheirInput = forEvents(
   "an approval shows the input in force, under its hash",
   ({ before, event }) => {
     if (event.type !== "approval-request") return undefined
@@ -313,13 +247,7 @@ export const requestsShowTheirInput = forEvents(
   }
 )
 
-/**
- * A decision belongs to the last request of its call, is the only one, and comes in time.
- *
- * @since 0.1.0
- * @category laws
- */
-export const decisionsInTime = forEvents(
+const decisionsInTime = forEvents(
   "a decision belongs to the last request of its call, is the only one, and comes in time",
   ({ before, createdAt, event }) => {
     if (event.type !== "approval-decision") return undefined
@@ -332,13 +260,7 @@ export const decisionsInTime = forEvents(
   }
 )
 
-/**
- * A preview that was shown keeps its key, the next one has another.
- *
- * @since 0.1.0
- * @category laws
- */
-export const previewKeys = forRuns("a preview that was shown keeps its key, the next one has another", (run) => {
+const previewKeys = forRuns("a preview that was shown keeps its key, the next one has another", (run) => {
   const asked = new Map<string, { readonly keys: Set<string>; shown: number }>()
   return run.log.flatMap(({ event, seq }): ReadonlyArray<string> => {
     if (event.type !== "approval-request" && event.type !== "tool-start") return []
@@ -350,13 +272,7 @@ export const previewKeys = forRuns("a preview that was shown keeps its key, the 
   })
 })
 
-/**
- * A decision about something else than what is shown is refused.
- *
- * @since 0.1.0
- * @category laws
- */
-export const mistakesAreRefused: Law = {
+const mistakesAreRefused: Law = {
   name: "a decision about something else than what is shown is refused",
   check: (observed) =>
     observed.commands.flatMap(({ answer, approvalId, mistaken, runId }) =>
@@ -364,13 +280,7 @@ export const mistakesAreRefused: Law = {
     )
 }
 
-/**
- * A reused result is that of an equal call, with no write applied since.
- *
- * @since 0.1.0
- * @category laws
- */
-export const reuse = forRuns("a reused result is that of an equal call, with no write applied since", (run) => {
+const reuse = forRuns("a reused result is that of an equal call, with no write applied since", (run) => {
   const inputs = new Map<string, string>()
   const results: Array<EventOf<"tool-call-result">> = []
   return run.log.flatMap(({ event, seq }): ReadonlyArray<string> => {
@@ -411,20 +321,5 @@ export const all: ReadonlyArray<Law> = [
   decisionsInTime,
   previewKeys,
   mistakesAreRefused,
-  reuse
-]
-
-/**
- * Those that need to see nothing but logs.
- *
- * @since 0.1.0
- * @category laws
- */
-export const ofLogs: ReadonlyArray<Law> = [
-  oneResult,
-  startedAreKept,
-  requestsShowTheirInput,
-  decisionsInTime,
-  previewKeys,
   reuse
 ]

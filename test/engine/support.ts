@@ -19,22 +19,20 @@ export interface StackOptions {
   readonly tools?: ReadonlyArray<Tool>
   readonly limits?: Parameters<typeof Agent.make>[0]["limits"]
   readonly resume?: Parameters<typeof Agent.make>[0]["resume"]
-  readonly modelId?: string
-  readonly pollMs?: number
   readonly policy?: Layer.Layer<ResumePolicy.ResumePolicy>
 }
 
 /** One process on the shared memory store. */
 export const node = (options: StackOptions) =>
   Layer.fresh(
-    Engine.layerWith({ commitWindowMs: 0, pollMs: options.pollMs ?? 20 }).pipe(
+    Engine.layerWith({ commitWindowMs: 0, pollMs: 20 }).pipe(
       Layer.provide(Process.layer),
       Layer.provideMerge(MemoryStore.layerProcess),
       Layer.provide([
         Ids.layer,
         options.policy ?? ResumePolicy.layerRestartIteration,
         Agent.layer({
-          models: { [options.modelId ?? "m"]: options.model },
+          models: { m: options.model },
           tools: options.tools,
           limits: options.limits,
           resume: options.resume

@@ -132,8 +132,7 @@ export const make = (options: { readonly heartbeatMs: number }) =>
           runId,
           lastSeq: log.frames.length,
           ended: Status.isEnded(log.state.status),
-          pull: (cursor) => look(log, cursor),
-          poll: () => undefined
+          pull: (cursor) => look(log, cursor)
         }
         return opened
       })

@@ -143,17 +143,7 @@ const tables = Effect.gen(function* () {
   yield* sql`CREATE INDEX compactions_made_in ON compactions (made_in_key)`
 })
 
-/** `started` became the number of the claim that began a run, so that users take turns. */
-const claims = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  yield* sql`CREATE INDEX runs_claims ON runs (started)`
-  yield* sql`CREATE INDEX runs_claims_user ON runs (user_id, started)`
-})
-
-const migrations: Record<string, Effect.Effect<void, SqlError, SqlClient.SqlClient>> = {
-  "0001_tables": tables,
-  "0002_claims": claims
-}
+const migrations: Record<string, Effect.Effect<void, SqlError, SqlClient.SqlClient>> = { "0001_tables": tables }
 
 const table = "runlet_migrations"
 

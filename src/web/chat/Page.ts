@@ -28,7 +28,7 @@ export interface Problem extends Failure {
 }
 
 /**
- * The page: its parts, how it stands, and what can be done on it.
+ * The page.
  *
  * @since 0.1.0
  * @category models

@@ -4,6 +4,7 @@
  *
  * @since 0.1.0
  */
+import { replayEn } from "./replay.js"
 
 const counted = (count: number, one: string, other: string) => `${count} ${count === 1 ? one : other}`
 
@@ -14,6 +15,7 @@ const counted = (count: number, one: string, other: string) => `${count} ${count
  * @category texts
  */
 export const en = {
+  ...replayEn,
   "app.name": "Runlet",
   "language.switch": "Language",
   "theme.switch": "Appearance",

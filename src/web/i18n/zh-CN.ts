@@ -4,6 +4,7 @@
  * @since 0.1.0
  */
 import type { Texts } from "./en.js"
+import { replayZhCN } from "./replay.js"
 
 /**
  * The Chinese texts.
@@ -12,6 +13,7 @@ import type { Texts } from "./en.js"
  * @category texts
  */
 export const zhCN: Texts = {
+  ...replayZhCN,
   "app.name": "Runlet",
   "language.switch": "语言",
   "theme.switch": "外观",

@@ -48,10 +48,18 @@ export const toggle = (filter: Filter, lane: string): Filter => {
 /** The texts of the events of a piece, made once: a piece never changes. */
 const texts = new WeakMap<Recording.Piece, ReadonlyArray<string>>()
 
+/** All that a value says, a line each. The run's own id says nothing in its own log. */
+const said = (value: unknown): string => {
+  if (typeof value !== "object" || value === null) return String(value)
+  let text = ""
+  for (const [key, field] of Object.entries(value)) if (key !== "runId") text += `${said(field)}\n`
+  return text
+}
+
 const textsOf = (piece: Recording.Piece): ReadonlyArray<string> => {
   const known = texts.get(piece)
   if (known !== undefined) return known
-  const made = piece.envelopes.map(({ event }) => JSON.stringify(event))
+  const made = piece.envelopes.map(({ event }) => said(event))
   texts.set(piece, made)
   return made
 }
@@ -100,11 +108,11 @@ export const matching = (recording: Recording.Recording, filter: Filter): Readon
   const seqs: Array<number> = []
   let seq = recording.base.seq
   for (const piece of recording.pieces) {
-    const said = parts === undefined ? undefined : textsOf(piece)
+    const lines = parts === undefined ? undefined : textsOf(piece)
     for (let index = 0; index < piece.envelopes.length; index++) {
       seq++
       if (hidden[piece.lanes[index] ?? 0] === true) continue
-      if (said === undefined || parts?.has(seq) === true || pattern.test(said[index] ?? "")) seqs.push(seq)
+      if (lines === undefined || parts?.has(seq) === true || pattern.test(lines[index] ?? "")) seqs.push(seq)
     }
   }
   return seqs

@@ -53,7 +53,7 @@ export const initial: Player = { seq: 0, at: 0, playing: false, speed: 1, follow
 
 /**
  * - `to`: goes to a place, the nearest one that there is
- * - `end`: goes to the last place, and follows what comes after it
+ * - `end`: goes to the last place, and follows what may come after it
  * - `toggle`: plays or pauses; at the end it plays from the start
  * - `tick`: so many milliseconds went by
  * - `grew`: the track has further events
@@ -114,7 +114,7 @@ export const reduce = (player: Player, action: Action, track: Track): Player => 
     case "to":
       return stay({ ...to(player, action.seq, track), following: false }, track)
     case "end":
-      return { ...atEnd(player, track), playing: false, following: track.open }
+      return { ...atEnd(player, track), playing: false, following: true }
     case "toggle":
       return player.playing ? { ...player, playing: false } : play(player, track)
     case "pause":
@@ -124,7 +124,7 @@ export const reduce = (player: Player, action: Action, track: Track): Player => 
     case "tick":
       return tick(player, action.elapsedMs, track)
     case "grew":
-      if (player.following) return { ...atEnd(player, track), following: track.open }
+      if (player.following) return atEnd(player, track)
       return player.playing ? player : to(player, player.seq, track)
     case "retimed":
       return to(player, player.seq, track)

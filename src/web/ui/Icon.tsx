@@ -40,7 +40,7 @@ const paths = {
 export type IconName = keyof typeof paths
 
 /**
- * A sign beside, or in place of, words.
+ * A sign.
  *
  * @since 0.1.0
  * @category components
