@@ -18,6 +18,8 @@ import * as Secrets from "../domain/Secrets.js"
 import type { RunEngine } from "../engine/RunEngine.js"
 import * as Auth from "../http/Auth.js"
 import * as HttpServer from "../http/HttpServer.js"
+import * as JwtCredentials from "../http/JwtCredentials.js"
+import * as TokenCredentials from "../http/TokenCredentials.js"
 import * as Config from "../node/Config.js"
 import type { StoreError } from "../store/RunStore.js"
 import { Failure, ofConfig } from "./Failure.js"
@@ -59,12 +61,18 @@ const cannotOpen = ({ reason }: StoreError, { data }: Config.Config): Failure =>
     exitCode: 1
   })
 
-const authentication = ({ auth, host }: Config.Config) => {
-  if (auth.tokens.length > 0) return Effect.succeed(Auth.layerTokens(auth.tokens))
+const authentication = (config: Config.Config): Effect.Effect<Layer.Layer<Auth.Authentication>, Failure> => {
+  const { auth, host } = config
+  if (Config.hasAuthentication(config)) {
+    const tokens = auth.tokens.length === 0 ? [] : [TokenCredentials.make(auth.tokens)]
+    return auth.jwt === null
+      ? Effect.succeed(Auth.layerCredentials(tokens))
+      : Effect.map(JwtCredentials.make(auth.jwt), (jwt) => Auth.layerCredentials([...tokens, jwt]))
+  }
   return Auth.isLoopback(host)
     ? Effect.succeed(Auth.layerNone)
     : new Failure({
-        message: `Without authentication Runlet serves this machine only, not ${host}. Configure auth.tokens, or use --host 127.0.0.1`,
+        message: `Without authentication Runlet serves this machine only, not ${host}. Configure auth.tokens or auth.jwt, or use --host 127.0.0.1`,
         exitCode: 2
       })
 }

@@ -1,18 +1,22 @@
 /**
- * Who asks. Without configured tokens a server serves the one local user and trusts the machine: it is reachable
+ * Who asks. Without configured credentials a server serves the one local user and trusts the machine: it is reachable
  * through the loopback interface only, and refuses what a foreign page or a foreign name sent there.
  *
  * @since 0.1.0
  */
-import { createHash, timingSafeEqual } from "node:crypto"
 import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import { HttpServerRequest as Request } from "@effect/platform/HttpServerRequest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import type * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
+import type { Unavailable } from "../domain/RunError.js"
+import type { Credentials, Session } from "./Credentials.js"
+import * as JwtCredentials from "./JwtCredentials.js"
 import { Authorization, Forbidden, sessionCookie, Unauthorized } from "./RunsApi.js"
+import * as TokenCredentials from "./TokenCredentials.js"
 
 type HttpRequest = HttpServerRequest.HttpServerRequest
 
@@ -20,7 +24,7 @@ type HttpRequest = HttpServerRequest.HttpServerRequest
  * - `limited`: whether the limits per user apply
  * - `guard`: refuses a request for where it comes from or was sent to, before anything else is done with it
  * - `authenticate`: the user's id
- * - `signIn`: the value of the page's cookie for a token; none when there is nothing to sign in to
+ * - `signIn`: what the page's cookie holds for a token; none when there is nothing to sign in to
  *
  * @since 0.1.0
  * @category services
@@ -30,8 +34,8 @@ export class Authentication extends Context.Tag("runlet/Authentication")<
   {
     readonly limited: boolean
     readonly guard: (request: HttpRequest) => Effect.Effect<void, Forbidden>
-    readonly authenticate: (request: HttpRequest) => Effect.Effect<string, Unauthorized>
-    readonly signIn: (token: Redacted.Redacted) => Effect.Effect<Option.Option<string>, Unauthorized>
+    readonly authenticate: (request: HttpRequest) => Effect.Effect<string, Unauthorized | Unavailable>
+    readonly signIn: (token: Redacted.Redacted) => Effect.Effect<Option.Option<Session>, Unauthorized | Unavailable>
   }
 >() {}
 
@@ -62,8 +66,22 @@ const foreignPage = new Forbidden({
 })
 
 /**
+ * Whether a request comes from a page of this server, or from no page at all. What a browser says of where it comes
+ * from no page can forge; older browsers say it with `Origin` alone. Following a link is nobody's doing but the
+ * person's, and changes nothing.
+ *
+ * @since 0.1.0
+ * @category predicates
+ */
+export const fromOwnPage = (request: HttpRequest): boolean => {
+  const site = request.headers["sec-fetch-site"]
+  const navigation = request.method === "GET" && request.headers["sec-fetch-mode"] === "navigate"
+  return site === undefined ? sameOrigin(request) : site === "same-origin" || site === "none" || navigation
+}
+
+/**
  * No authentication: everybody is the local user. `Host` must name this machine, so that a name that an attacker
- * points here is refused, and `Origin`, when a browser sends it, must be this server.
+ * points here is refused, and a browser must not come from another page.
  *
  * @since 0.1.0
  * @category layers
@@ -75,72 +93,66 @@ export const layerNone: Layer.Layer<Authentication> = Layer.succeed(Authenticati
     if (hostname === undefined || !isLoopback(hostname)) {
       return new Forbidden({ message: "Without authentication this server answers only to localhost." })
     }
-    return sameOrigin(request) ? Effect.void : foreignPage
+    return sameOrigin(request) && fromOwnPage(request) ? Effect.void : foreignPage
   },
   authenticate: () => Effect.succeed("local"),
   signIn: () => Effect.succeed(Option.none())
 })
 
-const hash = (text: string) => createHash("sha256").update(text, "utf8").digest()
-
-/** Not the token itself, so that what a browser keeps is of no use elsewhere, and gone when the token is revoked. */
-const sessionOf = (token: string) => createHash("sha256").update(`runlet session\0${token}`, "utf8").digest("base64url")
-
 const unauthorized = new Unauthorized({ message: "Send a valid token as `Authorization: Bearer <token>`, or sign in." })
 
 /**
- * Static bearer tokens. All of them are compared, each in constant time, so that neither the time nor the answer says
- * how near a guess was. A page may sign in once and then sends a cookie; requests with it must come from this server's
- * own pages.
+ * Whoever one of these ways knows, asked in order. A page may sign in once and then sends a cookie; requests with it
+ * must come from this server's own pages.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layerCredentials = (ways: ReadonlyArray<Credentials>): Layer.Layer<Authentication> => {
+  const first = <A>(ask: (way: Credentials) => Effect.Effect<Option.Option<A>, Unavailable>) =>
+    Effect.flatMap(
+      Effect.reduce(ways, Option.none<A>(), (found, way) => (Option.isSome(found) ? Effect.succeed(found) : ask(way))),
+      (found): Effect.Effect<A, Unauthorized> => (Option.isSome(found) ? Effect.succeed(found.value) : unauthorized)
+    )
+  return Layer.succeed(Authentication, {
+    limited: true,
+    guard: (request) =>
+      request.headers.authorization !== undefined || fromOwnPage(request) ? Effect.void : foreignPage,
+    authenticate: (request) => {
+      const { authorization } = request.headers
+      if (authorization !== undefined) {
+        const [, token] = /^bearer +(\S+)$/i.exec(authorization) ?? []
+        return token === undefined ? unauthorized : first((way) => way.user(token))
+      }
+      const cookie = request.cookies[sessionCookie]
+      return cookie === undefined ? unauthorized : first((way) => way.sessionUser(cookie))
+    },
+    signIn: (token) =>
+      Effect.map(
+        first((way) => way.session(Redacted.value(token))),
+        Option.some
+      )
+  })
+}
+
+/**
+ * Bearer tokens that the configuration lists.
  *
  * @since 0.1.0
  * @category layers
  */
 export const layerTokens = (
   tokens: ReadonlyArray<{ readonly token: Redacted.Redacted; readonly user: string }>
-): Layer.Layer<Authentication> =>
-  Layer.sync(Authentication, () => {
-    const known = tokens.map(({ token, user }) => {
-      const session = sessionOf(Redacted.value(token))
-      return { user, session, tokenHash: hash(Redacted.value(token)), sessionHash: hash(session) }
-    })
-    type Known = (typeof known)[number]
+): Layer.Layer<Authentication> => layerCredentials([TokenCredentials.make(tokens)])
 
-    const find = (text: string, of: (known: Known) => Buffer): Known | undefined => {
-      const wanted = hash(text)
-      let found: Known | undefined
-      for (const each of known) {
-        if (timingSafeEqual(of(each), wanted)) found = each
-      }
-      return found
-    }
-    const byToken = (token: string) => find(token, (_) => _.tokenHash)
-    const orUnauthorized = (found: Known | undefined) => (found === undefined ? unauthorized : Effect.succeed(found))
-
-    return {
-      limited: true,
-      guard: (request) => {
-        if (request.headers.authorization !== undefined) return Effect.void
-        const site = request.headers["sec-fetch-site"]
-        const navigation = request.method === "GET" && request.headers["sec-fetch-mode"] === "navigate"
-        const own = site === undefined ? sameOrigin(request) : site === "same-origin" || site === "none" || navigation
-        return own ? Effect.void : foreignPage
-      },
-      authenticate: (request) => {
-        const { authorization } = request.headers
-        if (authorization !== undefined) {
-          const [, token] = /^bearer +(\S+)$/i.exec(authorization) ?? []
-          return Effect.map(orUnauthorized(token === undefined ? undefined : byToken(token)), (_) => _.user)
-        }
-        const cookie = request.cookies[sessionCookie]
-        return Effect.map(
-          orUnauthorized(cookie === undefined ? undefined : find(cookie, (_) => _.sessionHash)),
-          (_) => _.user
-        )
-      },
-      signIn: (token) => Effect.map(orUnauthorized(byToken(Redacted.value(token))), (_) => Option.some(_.session))
-    }
-  })
+/**
+ * JSON Web Tokens.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layerJwt = (options: JwtCredentials.Options): Layer.Layer<Authentication> =>
+  Layer.unwrapEffect(Effect.map(JwtCredentials.make(options), (way) => layerCredentials([way])))
 
 /**
  * The contract's middleware on top of `Authentication`.
@@ -151,8 +163,15 @@ export const layerTokens = (
 export const layerAuthorization: Layer.Layer<Authorization, never, Authentication> = Layer.effect(
   Authorization,
   Effect.map(Authentication, (authentication) => {
-    // Which of the two credentials counts is decided in one place; the scheme that the contract names is not.
-    const authenticate = Effect.flatMap(Request, authentication.authenticate)
+    // Which of the two credentials counts is decided in one place, and once; the scheme that the contract names is not.
+    const asked = new WeakMap<HttpRequest, Exit.Exit<string, Unauthorized | Unavailable>>()
+    const authenticate = Effect.flatMap(Request, (request) => {
+      const known = asked.get(request)
+      return (
+        known ??
+        Effect.onExit(authentication.authenticate(request), (exit) => Effect.sync(() => asked.set(request, exit)))
+      )
+    })
     return { bearer: () => authenticate, cookie: () => authenticate }
   })
 )

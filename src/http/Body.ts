@@ -86,34 +86,47 @@ const parseJson = (bytes: Uint8Array): Either.Either<unknown, BadRequest> => {
   )
 }
 
+const read = (
+  most: number
+): Effect.Effect<unknown, BadRequest | PayloadTooLarge | UnsupportedMediaType, HttpServerRequest | Serving> =>
+  Effect.gen(function* () {
+    const request = yield* HttpServerRequest
+    const { later, limits } = yield* Serving
+    const maxBytes = Math.min(most, limits.maxBodyBytes)
+    const source = toIncomingMessage(request)
+    const { "content-encoding": encoding, "content-length": length, "content-type": type } = request.headers
+
+    const refuse = <E>(error: Effect.Effect<never, E>) => Effect.zipRight(later(swallow(source)), error)
+    if (Number(length ?? 0) > maxBytes) return yield* refuse(tooLarge(maxBytes))
+    if ((type !== undefined && !isJson(type)) || (encoding !== undefined && encoding !== "identity")) {
+      return yield* refuse(new UnsupportedMediaType({ message: "Send JSON as `Content-Type: application/json`." }))
+    }
+    const bytes = yield* Effect.catchTag(collect(source, maxBytes), "PayloadTooLarge", refuse)
+    if (bytes.length === 0) return {}
+    if (type === undefined) {
+      return yield* new UnsupportedMediaType({ message: "Send JSON as `Content-Type: application/json`." })
+    }
+    return yield* parseJson(bytes)
+  })
+
 /**
  * The body as a JSON value; `{}` when there is none.
  *
  * @since 0.1.0
  * @category reading
  */
-export const json: Effect.Effect<
-  unknown,
-  BadRequest | PayloadTooLarge | UnsupportedMediaType,
-  HttpServerRequest | Serving
-> = Effect.gen(function* () {
-  const request = yield* HttpServerRequest
-  const { later, limits } = yield* Serving
-  const source = toIncomingMessage(request)
-  const { "content-encoding": encoding, "content-length": length, "content-type": type } = request.headers
+export const json = read(Number.POSITIVE_INFINITY)
 
-  const refuse = <E>(error: Effect.Effect<never, E>) => Effect.zipRight(later(swallow(source)), error)
-  if (Number(length ?? 0) > limits.maxBodyBytes) return yield* refuse(tooLarge(limits.maxBodyBytes))
-  if ((type !== undefined && !isJson(type)) || (encoding !== undefined && encoding !== "identity")) {
-    return yield* refuse(new UnsupportedMediaType({ message: "Send JSON as `Content-Type: application/json`." }))
-  }
-  const bytes = yield* Effect.catchTag(collect(source, limits.maxBodyBytes), "PayloadTooLarge", refuse)
-  if (bytes.length === 0) return {}
-  if (type === undefined) {
-    return yield* new UnsupportedMediaType({ message: "Send JSON as `Content-Type: application/json`." })
-  }
-  return yield* parseJson(bytes)
-})
+/** What anybody may send who has not shown a credential yet. */
+const smallBytes = 16_384
+
+/**
+ * Like `json`, of a few kilobytes at most.
+ *
+ * @since 0.1.0
+ * @category reading
+ */
+export const smallJson = read(smallBytes)
 
 /**
  * The first thing that is wrong, as a message that names the field.

@@ -31,15 +31,15 @@ const cookieOptions = (request: HttpServerRequest) => ({
 const signIn = Effect.gen(function* () {
   const request = yield* HttpServerRequest
   const authentication = yield* Authentication
-  const { token } = yield* decodeSession(yield* Body.json)
+  const { token } = yield* decodeSession(yield* Body.smallJson)
   const session = yield* authentication.signIn(Redacted.make(token))
   const response = HttpServerResponse.empty({ status: 204 })
   return Option.match(session, {
     onNone: () => response,
-    onSome: (value) =>
-      HttpServerResponse.unsafeSetCookie(response, sessionCookie, value, {
+    onSome: ({ forMs, value }) =>
+      HttpServerResponse.unsafeSetCookie(response, sessionCookie, Redacted.value(value), {
         ...cookieOptions(request),
-        maxAge: Duration.days(30)
+        maxAge: Duration.millis(forMs)
       })
   })
 })

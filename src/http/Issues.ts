@@ -19,14 +19,17 @@ export const pathText = (path: ReadonlyArray<PropertyKey>): string =>
 
 /**
  * The issue to report, with its path; empty for the value itself. Of the members of a union the one that got furthest
- * is the one that was meant.
+ * is the one that was meant, or the one that knows the field.
  *
  * @since 0.1.0
  * @category errors
  */
 export const first = (error: ParseResult.ParseError): { readonly path: string; readonly message: string } => {
   const issues = ParseResult.ArrayFormatter.formatErrorSync(error)
-  const issue = issues.reduce((a, b) => (b.path.length > a.path.length ? b : a))
+  const better = (a: ParseResult.ArrayFormatterIssue, b: ParseResult.ArrayFormatterIssue) =>
+    b.path.length > a.path.length ||
+    (b.path.length === a.path.length && a._tag === "Unexpected" && b._tag === "Refinement")
+  const issue = issues.reduce((a, b) => (better(a, b) ? b : a))
   const message =
     issue._tag === "Unexpected" ? issue.message.replace(/^is unexpected/, "is not known here") : issue.message
   return { path: pathText(issue.path), message: message.length > 300 ? `${message.slice(0, 300)}…` : message }

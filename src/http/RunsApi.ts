@@ -101,7 +101,10 @@ export const sessionCookie = "runlet_session"
  * @effect-expect-leaking HttpServerRequest ParsedSearchParams RouteContext
  */
 export class Authorization extends HttpApiMiddleware.Tag<Authorization>()("runlet/Authorization", {
-  failure: Unauthorized.annotations(HttpApiSchema.annotations({ status: 401 })),
+  failure: Schema.Union(
+    Unauthorized.annotations(HttpApiSchema.annotations({ status: 401 })),
+    RunError.Unavailable.annotations(HttpApiSchema.annotations({ status: 503 }))
+  ),
   provides: CurrentUser,
   security: {
     bearer: HttpApiSecurity.bearer,

@@ -144,11 +144,24 @@ const addresses = (config: typeof ConfigSchema.Config.Type): ReadonlyArray<reado
       [`tools[${index}].url`, url],
       [`tools[${index}].statusUrl`, statusUrl]
     ]),
+    [
+      "auth.jwt.jwksUrl",
+      config.auth.jwt !== null && "jwksUrl" in config.auth.jwt ? config.auth.jwt.jwksUrl : undefined
+    ],
     ...Object.entries(config.mcpServers).map(([name, server]) => [
       `mcpServers.${name}.url`,
       "url" in server ? server.url : undefined
     ])
   ].flatMap(([path, url]) => (path === undefined || url === undefined ? [] : [[path, url] as const]))
+
+/**
+ * Whether users have to show who they are.
+ *
+ * @since 0.1.0
+ * @category predicates
+ */
+export const hasAuthentication = ({ auth }: Pick<Config, "auth">): boolean =>
+  auth.tokens.length > 0 || auth.jwt !== null
 
 const isAllowed = (hosts: ReadonlyArray<string> | null, url: string): boolean => {
   const { host, hostname } = new URL(url)

@@ -111,9 +111,37 @@ export const McpServerConfig = Schema.Union(
  */
 export type McpServerConfig = typeof McpServerConfig.Type
 
+const claims = {
+  issuer: Schema.optional(filled),
+  audience: Schema.optional(filled),
+  userClaim: Schema.optionalWith(filled, { default: () => "sub" })
+}
+
+/**
+ * Who signs the JSON Web Tokens that are accepted: whoever has a secret (HS256), or the keys at an address.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export const JwtConfig = Schema.Union(
+  Schema.Struct({
+    /** RFC 7518 wants a key as long as the hash. */
+    secret: Schema.Redacted(
+      Schema.String.pipe(Schema.minLength(32, { message: () => "must have 32 characters or more" }))
+    ),
+    ...claims
+  }),
+  Schema.Struct({ jwksUrl: url, ...claims })
+)
+/**
+ * @since 0.1.0
+ * @category models
+ */
+export type JwtConfig = typeof JwtConfig.Type
+
 const AuthConfig = Schema.Struct({
   tokens: Schema.optionalWith(Schema.Array(Schema.Struct({ token: secret, user: filled })), { default: () => [] }),
-  jwt: Schema.optionalWith(Schema.Null, { default: () => null })
+  jwt: Schema.optionalWith(Schema.NullOr(JwtConfig), { default: () => null })
 })
 
 /**

@@ -62,6 +62,11 @@ const ofMcpServer = (server: ConfigSchema.McpServerConfig): ReadonlyArray<string
     ? [...Values.ofUrl(server.url), ...ofHeaders(server.headers)]
     : Object.entries(server.env).flatMap(([name, value]) => Values.ofVariable(name, Redacted.value(value)))
 
+const ofJwt = (jwt: ConfigSchema.JwtConfig | null): ReadonlyArray<string> => {
+  if (jwt === null) return []
+  return "secret" in jwt ? [Redacted.value(jwt.secret)] : Values.ofUrl(jwt.jwksUrl)
+}
+
 /**
  * What is secret in a configuration by the meaning of its keys.
  *
@@ -76,5 +81,6 @@ export const ofConfig = (config: typeof ConfigSchema.Config.Type): ReadonlyArray
     ...ofHeaders(headers)
   ]),
   ...Object.values(config.mcpServers).flatMap(ofMcpServer),
-  ...config.auth.tokens.map(({ token }) => Redacted.value(token))
+  ...config.auth.tokens.map(({ token }) => Redacted.value(token)),
+  ...ofJwt(config.auth.jwt)
 ]

@@ -21,7 +21,7 @@ import * as DocumentTools from "../tool/documents/DocumentTools.js"
 import * as SqliteDocuments from "../tool/documents/SqliteDocuments.js"
 import * as HttpTool from "../tool/HttpTool.js"
 import type { Tool } from "../tool/Tool.js"
-import { type Config, ConfigError } from "./Config.js"
+import { type Config, ConfigError, hasAuthentication } from "./Config.js"
 import type { ModelConfig } from "./ConfigSchema.js"
 import * as Runlet from "./Runlet.js"
 
@@ -136,7 +136,7 @@ export const layer = (config: Config): Layer.Layer<RunEngine, ConfigError | Stor
   return Runlet.layerEngine({
     policy: Runlet.policyOf(config.resume.policy),
     retention: config.retention,
-    limitUsers: config.auth.tokens.length > 0
+    limitUsers: hasAuthentication(config)
   }).pipe(
     Layer.provide(agent(config)),
     Layer.provide(openDocuments),

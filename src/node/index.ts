@@ -4,7 +4,10 @@
  * @since 0.1.0
  */
 export * as Auth from "../http/Auth.js"
+export * as Credentials from "../http/Credentials.js"
 export * as HttpServer from "../http/HttpServer.js"
+export * as JwtCredentials from "../http/JwtCredentials.js"
+export * as TokenCredentials from "../http/TokenCredentials.js"
 export * as Sqlite from "../store/Sqlite.js"
 export * as SqliteDocuments from "../tool/documents/SqliteDocuments.js"
 export * as Config from "./Config.js"

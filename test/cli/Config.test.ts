@@ -77,7 +77,10 @@ describe("configuration", () => {
               idempotent: true
             }
           ],
-          auth: { tokens: [{ token: { env: "ALICE" }, user: "alice" }], jwt: null },
+          auth: {
+            tokens: [{ token: { env: "ALICE" }, user: "alice" }],
+            jwt: { jwksUrl: "http://127.0.0.1:9200/keys", issuer: "me" }
+          },
           limits: { maxTokens: null, maxCostUsd: 1.5, heartbeatMs: 5000 },
           resume: { policy: "continue-draft", leaseTtlMs: 1000 },
           mcpServers: { files: { command: "node", args: ["server.js"], env: { KEY: { env: "ALICE" } } } },
@@ -92,6 +95,7 @@ describe("configuration", () => {
       expect(config.documents).toBe(false)
       expect(config.tools[0]?.parameters).toEqual({ type: "object", properties: { env: { env: "not a variable" } } })
       expect(config.auth.tokens.map(({ token }) => Redacted.value(token))).toEqual(["token-a"])
+      expect(config.auth.jwt).toEqual({ jwksUrl: "http://127.0.0.1:9200/keys", issuer: "me", userClaim: "sub" })
       expect(config.limits).toEqual({ ...Limits.defaults, maxCostUsd: 1.5, heartbeatMs: 5000 })
       expect(config.resume).toEqual({ ...Limits.resumeDefaults, policy: "continue-draft", leaseTtlMs: 1000 })
       expect(config.retention).toEqual({ eventsMs: 1000, runsMs: 2_592_000_000 })
@@ -106,6 +110,14 @@ describe("configuration", () => {
     [{ limits: { maxIterations: 0 } }, "limits.maxIterations: "],
     [{ limits: { maxIterations: "8" } }, "limits.maxIterations: "],
     [{ port: 70_000 }, "port: "],
+    [{ auth: { jwt: {} } }, "auth.jwt"],
+    [{ auth: { jwt: { secret: "too short" } } }, "auth.jwt.secret: must have 32 characters or more"],
+    [{ auth: { jwt: { jwksUrl: "ftp://a.example" } } }, "auth.jwt.jwksUrl: must be an http or https address"],
+    [{ auth: { jwt: { secret: "x".repeat(32), algorithms: ["none"] } } }, "auth.jwt.algorithms: is not known here"],
+    [
+      { auth: { jwt: { jwksUrl: "https://a.example/keys" } }, outgoing: { allowHosts: ["b.example"] } },
+      "auth.jwt.jwksUrl: its host is not in outgoing.allowHosts"
+    ],
     [{ models: {} }, "models: must have at least one model"],
     [{ models: { a: { provider: "magic" } } }, "models.a.provider: "],
     [{ models: { a: { provider: "openai-compatible" } } }, "models.a.baseUrl: is missing"],
@@ -202,7 +214,10 @@ describe("configuration", () => {
               headers: { authorization: "Bearer tool-token", "proxy-authorization": "Basic dXNlcjpiYXNpYy1wYXNz" }
             }
           ],
-          auth: { tokens: [{ token: "user-token", user: { env: "USER_NAME" } }] }
+          auth: {
+            tokens: [{ token: "user-token", user: { env: "USER_NAME" } }],
+            jwt: { secret: "jwt-secret-of-more-than-32-letters", issuer: { env: "USER_NAME" } }
+          }
         },
         {
           KEY: " model-key ",
@@ -229,7 +244,8 @@ describe("configuration", () => {
           "dXNlcjpiYXNpYy1wYXNz",
           "user:basic-pass",
           "basic-pass",
-          "user-token"
+          "user-token",
+          "jwt-secret-of-more-than-32-letters"
         ])
       )
     })

@@ -44,17 +44,14 @@ export const start = (
     readonly heartbeatMs?: number
     readonly limits?: Partial<Limits>
     readonly tokens?: Record<string, string>
+    readonly authentication?: Layer.Layer<Auth.Authentication>
   } = {}
 ) =>
   Effect.gen(function* () {
     const heartbeatMs = options.heartbeatMs ?? 60_000
     const fake = yield* Fake.make({ heartbeatMs })
-    const authentication =
-      options.tokens === undefined
-        ? Auth.layerNone
-        : Auth.layerTokens(
-            Object.entries(options.tokens).map(([token, user]) => ({ token: Redacted.make(token), user }))
-          )
+    const tokens = Object.entries(options.tokens ?? {}).map(([token, user]) => ({ token: Redacted.make(token), user }))
+    const authentication = options.authentication ?? (tokens.length === 0 ? Auth.layerNone : Auth.layerTokens(tokens))
     const context = yield* Layer.build(
       HttpServer.layer({ port: 0, limits: { heartbeatMs, ...options.limits } }).pipe(
         Layer.provide([Fake.layer(fake), authentication])

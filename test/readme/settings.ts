@@ -25,13 +25,14 @@ const fieldsOf = (structs: ReadonlyArray<AST.TypeLiteral>, prefix: string): Keys
       const inner =
         kind._tag === "TupleType"
           ? kind.rest.map(({ type }) => ({ type, path: `${path}[].` }))
-          : kind._tag === "TypeLiteral" && kind.indexSignatures.length > 0
+          : kind._tag === "TypeLiteral"
             ? kind.indexSignatures.map(({ type }) => ({ type, path: `${path}.<name>.` }))
-            : [{ type: kind, path: `${path}.` }]
+            : []
       for (const { path: below, type } of inner) {
         for (const [key, required] of fieldsOf(membersOf(type).filter(isStruct), below)) keys.set(key, required)
       }
     }
+    for (const [key, required] of fieldsOf(kinds.filter(isStruct), `${path}.`)) keys.set(key, required)
   }
   return keys
 }
