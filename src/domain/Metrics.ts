@@ -69,6 +69,8 @@ const commits = seconds(
 const refused = by("outcome", counter("runlet_appends_refused_total", "Appends that the store refused, by why."))
 const storeErrors = by("reason", counter("runlet_store_errors_total", "Requests that the store's troubles failed."))
 const storeLocked = counter("runlet_store_lock_waits_total", "Waits for a lock that another process held.")
+const logsCompacted = counter("runlet_logs_compacted_total", "Logs that retention replaced by what they came to.")
+const runsExpired = counter("runlet_runs_expired_total", "Runs that retention removed.")
 const limits = by("limit", counter("runlet_limits_reached_total", "Requests that a limit refused, by which."))
 const viewers = Metric.gauge("runlet_viewers", { description: "Open streams of events." })
 const behind = Metric.histogram(
@@ -205,3 +207,19 @@ export const viewer = (change: 1 | -1): void => viewers.unsafeModify(change, [])
  * @category recording
  */
 export const viewerBehind = (eventCount: number): void => count(behind, eventCount)
+
+/**
+ * Retention has compacted a log.
+ *
+ * @since 0.1.0
+ * @category recording
+ */
+export const compacted = (): void => count(logsCompacted)
+
+/**
+ * Retention has removed a run.
+ *
+ * @since 0.1.0
+ * @category recording
+ */
+export const expired = (): void => count(runsExpired)

@@ -26,6 +26,7 @@ import * as Reading from "./Reading.js"
 import { available, noConversation, noRun } from "./Refusals.js"
 import { ResultCache } from "./ResultCache.js"
 import * as Resuming from "./Resuming.js"
+import * as Retention from "./Retention.js"
 import { RunEngine } from "./RunEngine.js"
 import * as Starting from "./Starting.js"
 import * as Supervisor from "./Supervisor.js"
@@ -35,6 +36,7 @@ import * as Viewing from "./Viewing.js"
  * - `commitWindowMs`: how long a first event waits for others to share its transaction (default 5)
  * - `pollMs`: how often the queue and expiries are looked at without being told (default 1000)
  * - `retention`: how long events and runs are kept after the end
+ * - `sweepMs`: how often retention is looked after (default five minutes)
  * - `limitUsers`: whether the limits per user apply (default true); a program with one user has no use for them
  *
  * @since 0.1.0
@@ -43,6 +45,7 @@ import * as Viewing from "./Viewing.js"
 export interface EngineOptions {
   readonly commitWindowMs?: number | undefined
   readonly pollMs?: number | undefined
+  readonly sweepMs?: number | undefined
   readonly limitUsers?: boolean | undefined
   readonly retention?: { readonly eventsMs: number; readonly runsMs: number } | undefined
 }
@@ -75,6 +78,8 @@ const make = (
       pollMs: options.pollMs ?? 1000,
       limitUsers: options.limitUsers ?? true
     })
+
+    yield* Retention.make(env, options.sweepMs ?? 300_000)
 
     const start: RunEngine["Type"]["start"] = (request) => available(Starting.start(env, supervisor, request))
 

@@ -85,6 +85,9 @@ export const resume = (
         { readable: false }
       )
     }
+    if (row.status === "failed" && row.recoverable === true && row.compactedSeq > 0) {
+      return unavailable(row, "This answer is too old to be continued. Regenerate it.")
+    }
     if (row.status !== "failed" || row.recoverable !== true) return { _tag: "attached", run: accepted(row, row.status) }
     if (supervisor.draining()) {
       return unavailable(row, "The server is shutting down. Try again in a moment.", { recoverable: true })

@@ -11,14 +11,43 @@ import { encodeEvent } from "../domain/Envelope.js"
 import * as Metrics from "../domain/Metrics.js"
 import * as Fold from "../domain/RunState.js"
 import * as RunStatus from "../domain/RunStatus.js"
-import type { RunRow, RunStore, StoreError, TurnRow } from "../store/RunStore.js"
+import { type BaseRow, type RunRow, type RunStore, StoreError, type TurnRow } from "../store/RunStore.js"
 import * as Numbering from "./Numbering.js"
 import { appendOf, type Decide, type Decided } from "./RunWriter.js"
 
 const pageSize = 1000
 
+/** Folds what lies behind a state, up to a seq; `undefined` where an event is missing in between. */
+const foldOn = (
+  store: RunStore["Type"],
+  run: { readonly key: number; readonly runId: string },
+  from: Fold.RunState,
+  upTo: number
+): Effect.Effect<Fold.RunState | undefined, StoreError> =>
+  Effect.gen(function* () {
+    let state = from
+    while (true) {
+      const page = yield* store.envelopes({ key: run.key, runId: run.runId, after: state.seq, limit: pageSize })
+      for (const envelope of page) {
+        if (envelope.seq > upTo) return state
+        if (!Fold.follows(state, envelope)) return undefined
+        state = Fold.reduce(state, envelope)
+      }
+      if (page.length < pageSize) return state
+      // Whoever else has something to do comes in between.
+      yield* Effect.sleep(0)
+    }
+  })
+
+const missing = new StoreError({
+  reason: "corrupt",
+  method: "load",
+  cause: new Error("A part of the log is missing, and nothing stands for it")
+})
+
 /**
- * The state of a run, up to `upTo` (a seq, default: the end of its log).
+ * The state of a run, up to `upTo` (a seq, default: the end of its log). Fails as corrupt where a part of the log is
+ * missing and was not compacted.
  *
  * @since 0.1.0
  * @category reading
@@ -30,15 +59,14 @@ export const load = (
 ): Effect.Effect<Fold.RunState, StoreError> =>
   Effect.gen(function* () {
     const turns = yield* store.turns({ key: run.key, upTo })
-    let state = fromTurns(run.runId, turns)
-    while (true) {
-      const page = yield* store.envelopes({ key: run.key, runId: run.runId, after: state.seq, limit: pageSize })
-      for (const envelope of page) {
-        if (envelope.seq > upTo) return state
-        state = Fold.reduce(state, envelope)
-      }
-      if (page.length < pageSize) return state
-    }
+    const state = yield* foldOn(store, run, fromTurns(run.runId, turns), upTo)
+    if (state !== undefined) return state
+    // The log was compacted, perhaps just now.
+    const base = yield* store.base(run.key)
+    if (Option.isNone(base) || base.value.seq > upTo) return yield* missing
+    const closed = yield* store.turns({ key: run.key, upTo: base.value.seq })
+    if (closed.length !== base.value.turns) return yield* missing
+    return (yield* foldOn(store, run, fromBase(base.value, closed), upTo)) ?? (yield* missing)
   })
 
 /**
@@ -51,6 +79,17 @@ export const fromTurns = (runId: string, turns: ReadonlyArray<TurnRow>): Fold.Ru
   const last = turns.at(-1)
   return last === undefined ? Fold.empty(runId) : { ...last.header, closed: turns.map((row) => row.turn) }
 }
+
+/**
+ * The state that a base and the closed turns up to it are.
+ *
+ * @since 0.1.0
+ * @category reading
+ */
+export const fromBase = (base: BaseRow, turns: ReadonlyArray<TurnRow>): Fold.RunState => ({
+  ...base.state,
+  closed: turns.map((row) => row.turn)
+})
 
 /** How often a decision is made anew on a log that keeps growing before its owner is fenced off. */
 const optimisticTries = 3

@@ -15,11 +15,13 @@ import * as ListCursor from "./ListCursor.js"
 import {
   type Append,
   type AppendOutcome,
+  type BaseRow,
   type Claim,
   type ConversationRow,
   type CreateOutcome,
   type CreateRun,
   type MessageRow,
+  type OutlivedQuery,
   type RowChange,
   type RunQuery,
   type RunRow,
@@ -61,6 +63,16 @@ export interface EncodedTurn {
   readonly seq: number
   readonly turn: string
   readonly header: string
+}
+
+/**
+ * A state that stands for the beginning of a log; `state` is JSON.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface EncodedBase extends Omit<BaseRow, "state"> {
+  readonly state: string
 }
 
 /**
@@ -168,6 +180,9 @@ export interface Encoded
     | "removeConversation"
     | "compactions"
     | "saveCompaction"
+    | "trim"
+    | "expire"
+    | "reclaim"
     | "census"
     | "changes"
     | "ready"
@@ -182,6 +197,13 @@ export interface Encoded
   readonly row: (key: number) => Effect.Effect<EncodedRow | undefined, StoreError>
   readonly input: (key: number) => Effect.Effect<EncodedInput | undefined, StoreError>
   readonly turns: (query: Parameters<Store["turns"]>[0]) => Effect.Effect<ReadonlyArray<EncodedTurn>, StoreError>
+  readonly base: (key: number) => Effect.Effect<EncodedBase | undefined, StoreError>
+  readonly outlived: (query: OutlivedQuery) => Effect.Effect<ReadonlyArray<EncodedRow>, StoreError>
+  readonly compact: (run: {
+    readonly key: number
+    readonly lastSeq: number
+    readonly base: EncodedBase
+  }) => Effect.Effect<boolean, StoreError>
   readonly sides: (key: number) => Effect.Effect<ReadonlyArray<EncodedSide>, StoreError>
   readonly queuePosition: (key: number) => Effect.Effect<number | undefined, StoreError>
   readonly list: (
@@ -279,6 +301,15 @@ const parseJson = (text: string): unknown => {
   }
 }
 
+const isOpenTurn = (u: unknown): boolean => u === undefined || isTurn(u)
+
+const decodeBase = ({ seq, state: text, turns }: EncodedBase): Option.Option<BaseRow> => {
+  const state = parseJson(text)
+  return isHeader(state) && state.seq === seq && isOpenTurn("open" in state ? state.open : undefined)
+    ? Option.some({ seq, turns, state })
+    : Option.none()
+}
+
 const decodeTurns = (rows: ReadonlyArray<EncodedTurn>): ReadonlyArray<TurnRow> => {
   const decoded: Array<TurnRow> = []
   for (const { header: headerText, n, seq, turn: turnText } of rows) {
@@ -373,6 +404,12 @@ export const makeEncoded = (driver: Encoded): Store => ({
     ),
   checkpoints: driver.checkpoints,
   turns: (query) => Effect.map(driver.turns(query), decodeTurns),
+  base: (key) => Effect.map(driver.base(key), (row) => (row === undefined ? Option.none() : decodeBase(row))),
+  outlived: (query) => Effect.flatMap(driver.outlived(query), (rows) => decodeRows("outlived", rows)),
+  compact: ({ base, ...run }) => driver.compact({ ...run, base: { ...base, state: JSON.stringify(base.state) } }),
+  trim: driver.trim,
+  expire: driver.expire,
+  reclaim: driver.reclaim,
   sides: (key) =>
     Effect.flatMap(driver.sides(key), (rows) =>
       Effect.try({

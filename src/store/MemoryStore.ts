@@ -107,7 +107,7 @@ const makeDriver = ({ data, exclusive, watchers }: SharedMemory, process: object
           brought: brought.map(({ content, role }) => ({ role, content }))
         }
       }),
-    events: ({ after, key, limit }) => read(() => data.runs.get(key)?.events.slice(after, after + limit) ?? []),
+    events: ({ after, key, limit }) => read(() => Memory.eventsOf(data, key, after, limit)),
     checkpoints: (key) => read(() => data.runs.get(key)?.events.filter(({ type }) => type === "checkpoint") ?? []),
     turns: ({ key, upTo = Number.POSITIVE_INFINITY }) =>
       read(() =>
@@ -174,6 +174,12 @@ const makeDriver = ({ data, exclusive, watchers }: SharedMemory, process: object
           data.conversations.get(compaction.conversationId)?.compactions.push(compaction)
         }
       }),
+    base: (key) => read(() => data.runs.get(key)?.base),
+    outlived: (query) => read(() => Memory.outlived(data, query)),
+    compact: ({ base, key, lastSeq }) => write(() => Memory.compact(data, key, lastSeq, base)),
+    trim: () => Effect.succeed(false),
+    expire: ({ endedBefore, key }) => write(() => Memory.expire(data, key, endedBefore)),
+    reclaim: () => Effect.succeed(0),
     census: read(() => Memory.census(data)),
     changes: Stream.unwrapScoped(
       Effect.map(

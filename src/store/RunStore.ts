@@ -101,6 +101,19 @@ export interface TurnRow {
 }
 
 /**
+ * The state of a run as it stood at `seq`, without its closed turns, of which there were `turns`. Together with them it
+ * is what the events up to `seq` come to, and can stand for them.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface BaseRow {
+  readonly seq: number
+  readonly turns: number
+  readonly state: Omit<RunState, "closed">
+}
+
+/**
  * A provider's own data of a turn. Never part of an event.
  *
  * @since 0.1.0
@@ -297,6 +310,29 @@ export interface MessageRow {
 export type DeleteOutcome = "deleted" | "unknown" | "active"
 
 /**
+ * Ended runs that were kept long enough, the one that ended first at the beginning: those whose log is whole still, or
+ * all. `behind` is the last one of the page before.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface OutlivedQuery {
+  readonly what: "log" | "run"
+  readonly endedBefore: number
+  readonly limit: number
+  readonly behind?: { readonly endedAt: number; readonly key: number } | undefined
+}
+
+/**
+ * What became of a run that was to be removed for its age: it is gone, or a part of its log is and the rest is still to
+ * do; or it stays, because it has not ended that long ago, or its conversation has a run that has not ended.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export type ExpireOutcome = "removed" | "more" | "kept"
+
+/**
  * A summary that stands in prompts for everything up to a turn (inclusive) of a run of the conversation. `madeIn` and
  * `madeAt` (a seq) say in which run, and when, it was made: earlier checkpoints do not use it.
  *
@@ -470,6 +506,39 @@ export class RunStore extends Context.Tag("runlet/RunStore")<
     readonly compactions: (conversationId: string) => Effect.Effect<ReadonlyArray<Compaction>, StoreError>
 
     readonly saveCompaction: (compaction: Compaction) => Effect.Effect<void, StoreError>
+
+    /** The state that stands for the beginning of a run's log, where there is one. It may be one that can not be decoded: none then. */
+    readonly base: (key: number) => Effect.Effect<Option.Option<BaseRow>, StoreError>
+
+    /** A page of the runs that retention has something to do for. */
+    readonly outlived: (query: OutlivedQuery) => Effect.Effect<ReadonlyArray<RunRow>, StoreError>
+
+    /**
+     * Puts a state in the place of the events up to its seq, of an ended run whose last event is `lastSeq`. From then on
+     * `compactedSeq` is the state's seq and nobody may rely on the events up to there; `trim` removes them. Answers false,
+     * and does nothing, when the run has moved on or has been compacted as far.
+     */
+    readonly compact: (run: {
+      readonly key: number
+      readonly lastSeq: number
+      readonly base: BaseRow
+    }) => Effect.Effect<boolean, StoreError>
+
+    /** Removes up to `limit` events that compactions have left; answers whether there may be more. */
+    readonly trim: (limit: number) => Effect.Effect<boolean, StoreError>
+
+    /** Removes a run that ended at `endedBefore` or earlier, as `remove` does, in steps of up to `limit` events. A conversation that it leaves empty goes too. */
+    readonly expire: (run: {
+      readonly key: number
+      readonly endedBefore: number
+      readonly limit: number
+    }) => Effect.Effect<ExpireOutcome, StoreError>
+
+    /**
+     * Gives unused space back to the file system, up to about `bytes`, when there is much of it; answers how many bytes
+     * that was.
+     */
+    readonly reclaim: (bytes: number) => Effect.Effect<number, StoreError>
 
     /** What is under way, of all users and processes. */
     readonly census: Effect.Effect<Census, StoreError>

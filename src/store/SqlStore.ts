@@ -9,14 +9,21 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Stream from "effect/Stream"
-import * as Status from "../domain/RunStatus.js"
 import { ReadClient, WriteClient } from "../tool/SqlClients.js"
-import { type Encoded, type EncodedInput, type EncodedSide, type EncodedTurn, makeEncoded } from "./Encoded.js"
+import {
+  type Encoded,
+  type EncodedBase,
+  type EncodedInput,
+  type EncodedSide,
+  type EncodedTurn,
+  makeEncoded
+} from "./Encoded.js"
 import * as SqlAppend from "./internal/sqlAppend.js"
 import * as SqlCreate from "./internal/sqlCreate.js"
 import * as SqlErrors from "./internal/sqlErrors.js"
 import { retryBusy } from "./internal/sqlErrors.js"
 import * as SqlMigrations from "./internal/sqlMigrations.js"
+import * as SqlRetention from "./internal/sqlRetention.js"
 import {
   type RawConversation,
   type RawEvent,
@@ -46,6 +53,7 @@ const makeDriver = Effect.fnUntraced(function* (changes: Stream.Stream<void>) {
   const transaction = SqlTransaction.make(write)
   const append = SqlAppend.make(write, transaction)
   const create = SqlCreate.make(write, transaction)
+  const retention = SqlRetention.make(write, sql, transaction)
   const columns = sql.literal(runColumns)
 
   const written =
@@ -114,26 +122,6 @@ const makeDriver = Effect.fnUntraced(function* (changes: Stream.Stream<void>) {
         )
       )
     ).pipe(Effect.map((rows) => firstRun(rows ?? [])))
-
-  const removeRun = (runId: string, userId: string): Effect.Effect<DeleteOutcome, SqlError> =>
-    transaction(() =>
-      Effect.gen(function* () {
-        const rows = yield* write<RawRun>`
-          SELECT ${columns} FROM runs WHERE run_id = ${runId} AND user_id = ${userId}`
-        const run = firstRun(rows)
-        if (run === undefined) return "unknown"
-        if (!Status.isEnded(run.status)) return "active"
-        const { assistantMessageId, conversationId, key, ord, userMessageId } = run
-        // A summary that may tell of the removed run goes with it.
-        yield* write`DELETE FROM compactions WHERE conversation_id = ${conversationId}
-          AND upto_key IN (SELECT key FROM runs WHERE conversation_id = ${conversationId} AND ord >= ${ord})`
-        yield* write`DELETE FROM runs WHERE key = ${key}`
-        yield* write`DELETE FROM messages WHERE message_id IN (${assistantMessageId}, ${userMessageId})
-          AND NOT EXISTS (SELECT 1 FROM runs
-            WHERE conversation_id = ${conversationId} AND user_message_id = messages.message_id)`
-        return "deleted"
-      })
-    )
 
   const removeConversation = (conversationId: string, userId: string): Effect.Effect<DeleteOutcome, SqlError> =>
     transaction(() =>
@@ -319,7 +307,16 @@ const makeDriver = Effect.fnUntraced(function* (changes: Stream.Stream<void>) {
           (rows) => rows.map(toRun)
         )
       ),
-    remove: ({ runId, userId }) => written("remove")(removeRun(runId, userId)),
+    remove: ({ runId, userId }) => written("remove")(retention.remove(runId, userId)),
+    base: (key) =>
+      reading("base")(
+        Effect.map(sql<EncodedBase>`SELECT seq, turns, state FROM bases WHERE run_key = ${key}`, (rows) => rows[0])
+      ),
+    outlived: (query) => reading("outlived")(retention.outlived(query)),
+    compact: ({ base, key, lastSeq }) => written("compact")(retention.compact(key, lastSeq, base)),
+    trim: (limit) => written("trim")(retention.trim(limit)),
+    expire: ({ endedBefore, key, limit }) => written("expire")(retention.expire(key, endedBefore, limit)),
+    reclaim: (bytes) => written("reclaim")(retention.reclaim(bytes)),
     conversations: ({ before, limit, userId }) =>
       reading("conversations")(
         Effect.map(

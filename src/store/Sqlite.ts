@@ -49,6 +49,22 @@ const open = (options: SqliteClient.SqliteClientConfig): Effect.Effect<SqlClient
     retryBusy
   )
 
+/** A database of so many pages (4 MB) is rewritten within a moment. */
+const rewritable = 1000
+
+/**
+ * Only a database that was made for it can give space back a little at a time. A new one is made so, and a small one is
+ * made over; for a large one that is left to `runlet doctor`.
+ */
+const reclaimable = (sql: SqlClient): Effect.Effect<void, SqlError> =>
+  Effect.gen(function* () {
+    const [found] = yield* sql<{ readonly mode: number; readonly pages: number }>`
+      SELECT auto_vacuum AS mode, page_count AS pages FROM pragma_auto_vacuum(), pragma_page_count()`
+    if (found === undefined || found.mode === 2 || found.pages > rewritable) return
+    yield* sql.unsafe("PRAGMA auto_vacuum = INCREMENTAL")
+    yield* sql.unsafe("VACUUM")
+  })
+
 const clients = ({
   filename,
   synchronous = "full"
@@ -58,6 +74,7 @@ const clients = ({
     yield* retryBusy(write.unsafe(`PRAGMA synchronous = ${synchronous}`))
     yield* retryBusy(write.unsafe("PRAGMA foreign_keys = ON"))
     yield* retryBusy(write.unsafe("PRAGMA journal_size_limit = 67108864"))
+    yield* retryBusy(reclaimable(write))
     yield* Effect.provideService(SqlStore.migrate, WriteClient, write)
     const read = yield* open({ filename, readonly: true })
     return Context.make(WriteClient, write).pipe(Context.add(ReadClient, read))

@@ -25,6 +25,7 @@ export type Operation =
   | "renew"
   | "release"
   | "saveCompaction"
+  | "compact"
   | "read"
 
 /**
@@ -221,6 +222,12 @@ export const make = (store: RunStore["Type"], control: Control): RunStore["Type"
     renameConversation: (query) => read("renameConversation", store.renameConversation(query)),
     removeConversation: (query) => read("removeConversation", store.removeConversation(query)),
     compactions: (conversationId) => read("compactions", store.compactions(conversationId)),
+    base: (key) => read("base", store.base(key)),
+    outlived: (query) => read("outlived", store.outlived(query)),
+    compact: (run) => around("compact", "compact", store.compact(run)),
+    trim: (limit) => around("compact", "trim", store.trim(limit)),
+    expire: (run) => around("compact", "expire", store.expire(run)),
+    reclaim: (bytes) => around("compact", "reclaim", store.reclaim(bytes)),
     census: read("census", store.census),
     changes: Stream.takeWhile(store.changes, () => !control.down),
     ready: Effect.suspend(() => (control.down ? Effect.succeed(false) : store.ready))

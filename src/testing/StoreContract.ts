@@ -9,6 +9,7 @@ import { claims } from "./store/claims.js"
 import { creates } from "./store/creates.js"
 import type { StoreCase } from "./store/fixtures.js"
 import { reads } from "./store/reads.js"
+import { retention } from "./store/retention.js"
 
 export type {
   /**
@@ -27,4 +28,4 @@ export type {
  * @since 0.1.0
  * @category contracts
  */
-export const cases: ReadonlyArray<StoreCase> = [...creates, ...appends, ...claims, ...reads]
+export const cases: ReadonlyArray<StoreCase> = [...creates, ...appends, ...claims, ...reads, ...retention]

@@ -20,12 +20,13 @@ export interface StackOptions {
   readonly limits?: Parameters<typeof Agent.make>[0]["limits"]
   readonly resume?: Parameters<typeof Agent.make>[0]["resume"]
   readonly policy?: Layer.Layer<ResumePolicy.ResumePolicy>
+  readonly engine?: Engine.EngineOptions
 }
 
 /** One process on the shared memory store. */
 export const node = (options: StackOptions) =>
   Layer.fresh(
-    Engine.layerWith({ commitWindowMs: 0, pollMs: 20 }).pipe(
+    Engine.layerWith({ commitWindowMs: 0, pollMs: 20, ...options.engine }).pipe(
       Layer.provide(Process.layer),
       Layer.provideMerge(MemoryStore.layerProcess),
       Layer.provide([

@@ -175,6 +175,8 @@ describe("/metrics", () => {
       Metrics.appendRefused("Moved")
       Metrics.storeFailed("corrupt")
       Metrics.lockAwaited()
+      Metrics.compacted()
+      Metrics.expired()
       Metrics.viewer(1)
       Metrics.viewer(-1)
       Metrics.viewerBehind(1)

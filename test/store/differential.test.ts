@@ -5,6 +5,7 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as TestClock from "effect/TestClock"
+import * as RunState from "../../src/domain/RunState.js"
 import * as MemoryStore from "../../src/store/MemoryStore.js"
 import { type Append, type CreateOutcome, type CreateRun, RunStore, type StoreError } from "../../src/store/RunStore.js"
 import { ending, request, started, texts } from "../../src/testing/store/fixtures.js"
@@ -57,7 +58,9 @@ const Command = Schema.Union(
   Schema.TaggedStruct("pass", { time: pick }),
   Schema.TaggedStruct("remove", { run: pick }),
   Schema.TaggedStruct("forget", { run: pick }),
-  Schema.TaggedStruct("compact", { run: pick, by: pick })
+  Schema.TaggedStruct("compact", { run: pick, by: pick }),
+  Schema.TaggedStruct("retire", { run: pick, left: pick, late: Schema.Boolean }),
+  Schema.TaggedStruct("expire", { run: pick, age: pick })
 )
 type Command = typeof Command.Type
 
@@ -136,7 +139,8 @@ const look = (store: Store, known: ReadonlyArray<Known>) =>
         input: Effect.option(store.input(key)),
         supersedable: store.supersedable({ conversationId, before: ord + 1 }),
         conversation: store.conversation({ conversationId, userId }),
-        compactions: store.compactions(conversationId)
+        compactions: store.compactions(conversationId),
+        base: store.base(key)
       })
     )
     const users = yield* Effect.forEach(["alice", "bob"], (userId) =>
@@ -151,8 +155,20 @@ const look = (store: Store, known: ReadonlyArray<Known>) =>
     const owners = yield* store.owners
     const owned = yield* store.owned("p1")
     const due = yield* store.due(100)
+    const { bytes: _, freeBytes: __, ...census } = yield* store.census
+    const outlived = yield* Effect.forEach(["log", "run"] as const, (what) =>
+      store.outlived({ what, endedBefore: 1e9, limit: 100 })
+    )
     const byKey = (a: { readonly key: number }, b: { readonly key: number }) => a.key - b.key
-    return { runs, users, owners: owners.toSorted(), owned: owned.toSorted(byKey), due: due.toSorted() }
+    return {
+      runs,
+      users,
+      owners: owners.toSorted(),
+      owned: owned.toSorted(byKey),
+      due: due.toSorted(),
+      census,
+      outlived
+    }
   })
 
 const perform = (
@@ -200,6 +216,23 @@ const perform = (
         madeIn: nth(command.by).runId,
         madeAt: 1
       })
+    case "retire":
+      return Effect.flatMap(store.row(nth(command.run).key), (found) => {
+        if (Option.isNone(found)) return Effect.void
+        const { key, lastSeq, runId } = found.value
+        const { closed: _, ...state } = RunState.empty(runId)
+        const seq = Math.max(0, lastSeq - command.left)
+        const compacted = store.compact({
+          key,
+          lastSeq: command.late ? lastSeq - 1 : lastSeq,
+          base: { seq, turns: 0, state: { ...state, seq } }
+        })
+        return Effect.zipLeft(compacted, Effect.repeat(store.trim(3), { while: (more) => more }))
+      })
+    case "expire":
+      return Effect.flatMap(store.now, (now) =>
+        store.expire({ key: nth(command.run).key, endedBefore: now - command.age * 100, limit: 1000 })
+      )
   }
 }
 
@@ -231,7 +264,8 @@ describe("memory and SQLite", () => {
         }
         for (const { key } of known) {
           const seqs = (yield* sql.events({ key, after: 0, limit: 10_000 })).map(({ seq }) => seq)
-          expect(seqs).toEqual(seqs.map((_, index) => index + 1))
+          const first = Option.match(yield* sql.row(key), { onNone: () => 0, onSome: (row) => row.compactedSeq + 1 })
+          expect(seqs).toEqual(seqs.map((_, index) => index + first))
         }
       }),
     { fastCheck: { numRuns: 12 }, timeout: 120_000 }

@@ -2,10 +2,11 @@ import * as Statement from "@effect/sql/Statement"
 import { describe, expect, it } from "@effect/vitest"
 import Database from "better-sqlite3"
 import * as Effect from "effect/Effect"
+import * as RunState from "../../src/domain/RunState.js"
 import { moveStatement, plainMoveStatement } from "../../src/store/internal/sqlAppend.js"
 import { RunStore } from "../../src/store/RunStore.js"
 import * as Sqlite from "../../src/store/Sqlite.js"
-import { append, begin, create, end, park, requeue, texts, tryClaim } from "../../src/testing/store/fixtures.js"
+import { append, begin, create, end, park, requeue, rowOf, texts, tryClaim } from "../../src/testing/store/fixtures.js"
 import { WriteClient } from "../../src/tool/SqlClients.js"
 import { databaseFile } from "./support.js"
 
@@ -58,7 +59,19 @@ const everything = Effect.gen(function* () {
   })
   yield* store.compactions(conversationId)
   yield* store.census
+  yield* store.outlived({ what: "log", endedBefore: 1, limit: 1 })
+  yield* store.outlived({ what: "run", endedBefore: 1, limit: 1, behind: { endedAt: 1, key: 1 } })
+  yield* store.trim(1)
+  yield* store.reclaim(4096)
   yield* end(run)
+  const { lastSeq } = yield* rowOf(key)
+  const { closed: _, ...state } = RunState.empty(runId)
+  yield* store.compact({ key, lastSeq, base: { seq: 1, turns: 0, state: { ...state, seq: 1 } } })
+  yield* store.base(key)
+  yield* store.trim(1)
+  const old = yield* begin()
+  yield* end(old)
+  yield* store.expire({ key: old.key, endedBefore: 1_000_000, limit: 100 })
   yield* create({ conversationId, userMessageId: run.userMessageId, regeneratedFrom: run })
   yield* store.remove({ runId, userId })
   const other = yield* create()
@@ -67,7 +80,7 @@ const everything = Effect.gen(function* () {
 })
 
 // Reading all of these is reading what is waiting or executing, and no more.
-const small = /^SCAN (\w+) USING (COVERING )?INDEX runs_(queued|executing|due|active)$/
+const small = /^SCAN (\w+) USING (COVERING )?INDEX (runs_(queued|executing|due|active)|bases_untrimmed)$/
 const derived = /^SCAN (json_each|pragma_\w+|busy|\(subquery-\d+\)|\d+ CONSTANT ROW|CONSTANT ROW|\d+-ROW VALUES CLAUSE)/
 
 describe("query plans", () => {
@@ -126,6 +139,16 @@ describe("query plans", () => {
         "events_checkpoints"
       )
       expect(plan("SELECT key FROM runs WHERE status = 'waiting_approval' AND next_expiry <= 5")).toContain("runs_due")
+      const sweeping = "SELECT * FROM runs WHERE ended_at <= 5"
+      const order = "ORDER BY ended_at, key LIMIT 9"
+      for (const [text, index] of [
+        [`${sweeping} AND compacted_seq = 0 AND (ended_at, key) > (1, 2) ${order}`, "runs_whole"],
+        [`${sweeping} AND (ended_at, key) > (1, 2) ${order}`, "runs_ended"]
+      ] as const) {
+        expect(plan(text)).toContain(`USING INDEX ${index}`)
+        expect(plan(text)).not.toContain("TEMP B-TREE")
+      }
+      expect(plan("SELECT run_key FROM bases WHERE trimmed = 0 ORDER BY run_key LIMIT 1")).toContain("bases_untrimmed")
       db.close()
     })
   )

@@ -9,6 +9,7 @@ import type {
   BroughtMessage,
   Encoded,
   EncodedAppend,
+  EncodedBase,
   EncodedCreate,
   EncodedCreateOutcome,
   EncodedRow,
@@ -22,7 +23,9 @@ import type {
   Compaction,
   ConversationRow,
   DeleteOutcome,
+  ExpireOutcome,
   MessageRow,
+  OutlivedQuery,
   StoredEvent
 } from "../RunStore.js"
 
@@ -31,7 +34,10 @@ interface Run {
   started: boolean
   readonly input: string
   readonly prefix: ReadonlyArray<string>
+  /** The log behind the seq `removed`. */
   readonly events: Array<StoredEvent>
+  removed: number
+  base: EncodedBase | undefined
   readonly turns: Map<number, EncodedTurn>
   readonly sides: Map<number, EncodedSide>
 }
@@ -130,8 +136,10 @@ export const refuse = (data: Data, append: EncodedAppend): AppendOutcome | undef
   return moved ? { _tag: "Moved", lastSeq: row.lastSeq } : undefined
 }
 
+const lastSeqOf = (run: Run): number => run.removed + run.events.length
+
 const record = (run: Run, events: ReadonlyArray<Omit<StoredEvent, "seq">>): void => {
-  for (const event of events) run.events.push({ ...event, seq: run.events.length + 1 })
+  for (const event of events) run.events.push({ ...event, seq: lastSeqOf(run) + 1 })
 }
 
 const unchanged = { usage: undefined, error: undefined }
@@ -170,7 +178,7 @@ export const change = (data: Data, append: EncodedAppend, now: number): AppendOu
     owner,
     leaseExpiresAt,
     epoch: row.epoch + (append.raiseEpoch === true ? 1 : 0),
-    lastSeq: run.events.length,
+    lastSeq: lastSeqOf(run),
     updatedAt: at,
     endedAt: ended ? at : undefined
   }
@@ -260,6 +268,8 @@ export const create = (data: Data, run: EncodedCreate, now: number): EncodedCrea
     input: run.input,
     prefix: data.exchanges(run.conversationId, ord).map((earlierRun) => earlierRun.row.runId),
     events: [],
+    removed: 0,
+    base: undefined,
     turns: new Map(),
     sides: new Map()
   }
@@ -318,7 +328,7 @@ export const claimQueued = (
     epoch: run.row.epoch + 1,
     owner: claim.owner,
     leaseExpiresAt: now + claim.ttlMs,
-    lastSeq: run.events.length,
+    lastSeq: lastSeqOf(run),
     updatedAt: now
   }
   return run.row
@@ -353,6 +363,19 @@ const dropRun = (data: Data, { row }: Run): void => {
   for (const [key, used] of data.idempotency) if (used.key === row.key) data.idempotency.delete(key)
 }
 
+/** With the summaries that may tell of it. */
+const removeRun = (data: Data, run: Run): void => {
+  const compactions = data.conversations.get(run.row.conversationId)?.compactions ?? []
+  const told = new Set(
+    data
+      .filter((row) => row.conversationId === run.row.conversationId && row.ord >= run.row.ord)
+      .map(({ row }) => row.runId)
+  )
+  const kept = compactions.filter((one) => !told.has(one.uptoRunId) && one.madeIn !== run.row.runId)
+  compactions.splice(0, compactions.length, ...kept)
+  dropRun(data, run)
+}
+
 /**
  * Removes an ended run of a user.
  *
@@ -363,17 +386,65 @@ export const remove = (data: Data, runId: string, userId: string): DeleteOutcome
   const run = data.userRun(runId, userId)
   if (run === undefined) return "unknown"
   if (isActive(run.row)) return "active"
-  const compactions = data.conversations.get(run.row.conversationId)?.compactions ?? []
-  // A summary that may tell of the removed run goes with it.
-  const told = new Set(
-    data
-      .filter((row) => row.conversationId === run.row.conversationId && row.ord >= run.row.ord)
-      .map(({ row }) => row.runId)
-  )
-  const kept = compactions.filter((one) => !told.has(one.uptoRunId) && one.madeIn !== runId)
-  compactions.splice(0, compactions.length, ...kept)
-  dropRun(data, run)
+  removeRun(data, run)
   return "deleted"
+}
+
+/** By when they ended, and by key. */
+const isBehind = (
+  a: { readonly endedAt: number; readonly key: number },
+  b: { readonly endedAt: number; readonly key: number }
+): boolean => a.endedAt > b.endedAt || (a.endedAt === b.endedAt && a.key > b.key)
+
+/**
+ * A page of the runs that retention has something to do for.
+ *
+ * @since 0.1.0
+ * @category reading
+ */
+export const outlived = (data: Data, { behind, endedBefore, limit, what }: OutlivedQuery): ReadonlyArray<EncodedRow> =>
+  Array.from(data.runs.values())
+    .flatMap(({ row }) => (row.endedAt === undefined ? [] : [{ row, endedAt: row.endedAt, key: row.key }]))
+    .filter((one) => one.endedAt <= endedBefore && (what === "run" || one.row.compactedSeq === 0))
+    .filter((one) => behind === undefined || isBehind(one, behind))
+    .sort((a, b) => (isBehind(a, b) ? 1 : -1))
+    .slice(0, limit)
+    .map(({ row }) => row)
+
+/**
+ * Puts a state in the place of the events up to its seq.
+ *
+ * @since 0.1.0
+ * @category transactions
+ */
+export const compact = (data: Data, key: number, lastSeq: number, base: EncodedBase): boolean => {
+  const run = data.runs.get(key)
+  if (run === undefined || run.row.endedAt === undefined) return false
+  if (run.row.lastSeq !== lastSeq || base.seq > lastSeq || base.seq <= run.row.compactedSeq) return false
+  run.base = base
+  run.row = { ...run.row, compactedSeq: base.seq }
+  run.events.splice(0, base.seq - run.removed)
+  run.removed = base.seq
+  return true
+}
+
+/**
+ * Removes a run for its age.
+ *
+ * @since 0.1.0
+ * @category transactions
+ */
+export const expire = (data: Data, key: number, endedBefore: number): ExpireOutcome => {
+  const run = data.runs.get(key)
+  const { conversationId, endedAt } = run?.row ?? {}
+  if (run === undefined) return "removed"
+  if (endedAt === undefined || endedAt > endedBefore) return "kept"
+  if (data.filter((row) => row.conversationId === conversationId && isActive(row)).length > 0) return "kept"
+  removeRun(data, run)
+  if (data.filter((row) => row.conversationId === run.row.conversationId).length === 0) {
+    data.conversations.delete(run.row.conversationId)
+  }
+  return "removed"
 }
 
 /**
@@ -474,6 +545,18 @@ export const queuePosition = (data: Data, key: number): number | undefined => {
     (other) =>
       other.row.status === "queued" && (other.started !== run.started ? other.started : isBefore(other.row, run.row))
   ).length
+}
+
+/**
+ * What is left of a log behind a seq.
+ *
+ * @since 0.1.0
+ * @category reading
+ */
+export const eventsOf = (data: Data, key: number, after: number, limit: number): ReadonlyArray<StoredEvent> => {
+  const run = data.runs.get(key)
+  const from = Math.max(0, after - (run?.removed ?? 0))
+  return run?.events.slice(from, from + limit) ?? []
 }
 
 /**

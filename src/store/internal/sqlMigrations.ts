@@ -143,7 +143,26 @@ const tables = Effect.gen(function* () {
   yield* sql`CREATE INDEX compactions_made_in ON compactions (made_in_key)`
 })
 
-const migrations: Record<string, Effect.Effect<void, SqlError, SqlClient.SqlClient>> = { "0001_tables": tables }
+/** What stands for the part of a log that was removed, and the ways to what retention looks for. */
+const retention = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const big = sql.literal(sql.onDialectOrElse({ pg: () => "BIGINT", orElse: () => "INTEGER" }))
+  yield* sql`CREATE TABLE bases (
+    run_key ${big} PRIMARY KEY REFERENCES runs (key) ON DELETE CASCADE,
+    seq INTEGER NOT NULL,
+    turns INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    trimmed INTEGER NOT NULL
+  )`
+  yield* sql`CREATE INDEX bases_untrimmed ON bases (run_key) WHERE trimmed = 0`
+  yield* sql`CREATE INDEX runs_ended ON runs (ended_at, key) WHERE ended_at IS NOT NULL`
+  yield* sql`CREATE INDEX runs_whole ON runs (ended_at, key) WHERE ended_at IS NOT NULL AND compacted_seq = 0`
+})
+
+const migrations: Record<string, Effect.Effect<void, SqlError, SqlClient.SqlClient>> = {
+  "0001_tables": tables,
+  "0002_retention": retention
+}
 
 const table = "runlet_migrations"
 
