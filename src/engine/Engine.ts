@@ -67,6 +67,7 @@ const make = (
       cache: new ResultCache(),
       documents: yield* OpenDocuments,
       secrets: yield* Secrets,
+      limitUsers: options.limitUsers ?? true,
       // A store that can not tell the time can not store anything either; that is found out soon enough.
       now: Effect.catchAll(store.now, () => Clock.currentTimeMillis),
       retention: options.retention ?? { eventsMs: day, runsMs: 30 * day }
@@ -75,8 +76,7 @@ const make = (
     const clean = env.secrets.said.json
     const supervisor = yield* Supervisor.make(env, {
       windowMs: options.commitWindowMs ?? 5,
-      pollMs: options.pollMs ?? 1000,
-      limitUsers: options.limitUsers ?? true
+      pollMs: options.pollMs ?? 1000
     })
 
     yield* Retention.make(env, options.sweepMs ?? 300_000)

@@ -32,5 +32,7 @@ export interface Environment {
   readonly documents: OpenDocuments["Type"]
   readonly secrets: Secrets["Type"]
   readonly now: Effect.Effect<number>
+  /** Whether the limits per user apply. */
+  readonly limitUsers: boolean
   readonly retention: { readonly eventsMs: number; readonly runsMs: number }
 }

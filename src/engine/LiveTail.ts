@@ -16,7 +16,7 @@ const maxChars = 256 * 1024
 class Tail {
   frames: Array<Frame> = []
   chars = 0
-  waiters = new Set<() => void>()
+  waiters = new Set<Waiter>()
   /** Set while this process executes the run and feeds the tail. */
   last: number | undefined
 
@@ -38,13 +38,16 @@ class Tail {
     return this.frames.slice(after + 1 - first)
   }
 
-  wake(): void {
+  wake(pulse = false): void {
     const waiters = this.waiters
     if (waiters.size === 0) return
     this.waiters = new Set()
-    for (const waiter of waiters) waiter()
+    for (const waiter of waiters) waiter(pulse)
   }
 }
+
+/** Called once, with whether it was only the pulse. */
+type Waiter = (pulse: boolean) => void
 
 /**
  * All tails of a process.
@@ -98,8 +101,8 @@ export class LiveTails {
   }
 
   /** Wakes every viewer. */
-  wakeAll(): void {
-    for (const tail of this.tails.values()) tail.wake()
+  wakeAll(pulse = false): void {
+    for (const tail of this.tails.values()) tail.wake(pulse)
   }
 
   /** Wakes the viewers of runs that other processes execute. */
@@ -127,7 +130,7 @@ export class LiveTails {
   /** Rings for everybody, whether or not there is something new: the pulse of heartbeats. */
   tick(): void {
     this.ticks++
-    this.wakeAll()
+    this.wakeAll(true)
   }
 
   /**
@@ -138,13 +141,16 @@ export class LiveTails {
    */
   next(key: number, after: number): Effect.Effect<void> {
     return Effect.async<void>((resume) => {
-      const tail = this.tails.get(key)
-      if (tail?.last !== after) {
-        resume(Effect.void)
-        return
-      }
-      tail.waiters.add(() => resume(Effect.void))
+      if (!this.register(key, after, () => resume(Effect.void))) resume(Effect.void)
     })
+  }
+
+  /** The same for a callback; false, and nothing is registered, where `next` would answer at once. */
+  register(key: number, after: number, waiter: (pulse: boolean) => void): boolean {
+    const tail = this.tails.get(key)
+    if (tail?.last !== after) return false
+    tail.waiters.add(waiter)
+    return true
   }
 
   /**

@@ -49,8 +49,11 @@ const joined = (a: AgentEvent, b: AgentEvent): AgentEvent | undefined => {
   }
 }
 
+/** Characters of a joined delta: a viewer takes whole events, and one that reads slowly holds what it took. */
+const maxJoined = 16 * 1024
+
 /**
- * Adjacent deltas of one part as one event.
+ * Adjacent deltas of one part as one event, up to a size.
  *
  * @since 0.1.0
  * @category joining
@@ -66,9 +69,12 @@ export const join = (events: ReadonlyArray<AgentEvent>): ReadonlyArray<AgentEven
     }
     // Collect the pieces first: adding them up one by one would copy the event for each.
     const pieces = [event.delta]
+    let length = event.delta.length
     while (i + 1 < events.length) {
       const next = events[i + 1]
       if (next === undefined || !("delta" in next) || joined(event, next) === undefined) break
+      length += next.delta.length
+      if (length > maxJoined) break
       pieces.push(next.delta)
       i++
     }

@@ -126,6 +126,10 @@ export type Pull =
  * A window on a run's log. It holds nothing but what it is asked with: `pull(cursor)` waits for what lies behind the
  * cursor. A viewer that does not ask costs nothing.
  *
+ * `poll(cursor, bell)` is the same for viewers that are driven by callbacks, without waiting and without the store. It
+ * answers the frames behind the cursor; or `waiting`, when there are none yet, and then rings `bell` once, when there may
+ * be some or at the next pulse of heartbeats (`pulse`); or `undefined`, when only `pull` can tell.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -135,6 +139,7 @@ export interface View {
   readonly lastSeq: number
   readonly ended: boolean
   readonly pull: (after: number) => Effect.Effect<Pull, Unavailable | Compacted>
+  readonly poll: (after: number, bell: (pulse: boolean) => void) => ReadonlyArray<Frame> | "waiting" | undefined
 }
 
 /**

@@ -103,8 +103,14 @@ const firstEvents = (
     env.agent.resume.checkpointEvery
   ).events
 
-const refusal = (outcome: Exclude<CreateOutcome, { readonly row: RunRow }>): Refusal => {
+const refusal = (
+  env: Environment,
+  model: string,
+  outcome: Exclude<CreateOutcome, { readonly row: RunRow }>
+): Refusal => {
   switch (outcome._tag) {
+    case "New":
+      return unknownModel(env, model)
     case "KeyReused":
       return new Conflict({
         message: "This Idempotency-Key was used for another request. Use a new key for a new request."
@@ -146,9 +152,10 @@ export const start = (
     const request = env.secrets.said.json(asked)
     const messages = yield* readMessages(request)
     const model = request.modelId ?? env.agent.defaultModel
-    yield* knownModel(env, model)
+    const known = env.agent.models.has(model)
     const { idempotencyKey, trace: _, ...body } = asked
     const key = idempotencyKey === undefined ? undefined : { key: idempotencyKey, bodyHash: Json.hash(body) }
+    if (!known && key === undefined) return yield* unknownModel(env, model)
     const userMessage = messages.at(-1)?.content ?? ""
     const mode = request.mode ?? "chat"
     const currentDocument = yield* openDocument(env, request.currentDocument, user)
@@ -173,6 +180,8 @@ export const start = (
       mode,
       trace: request.trace,
       idempotency: key,
+      // A repeated request finds its run, whatever the configuration knows by now.
+      onlyRepeated: !known,
       rejectIfBusy: request.onBusy === "reject"
     })
     // Only a run that was accepted interrupts, and a repeated request interrupts nothing.
@@ -180,15 +189,11 @@ export const start = (
     return row
   })
 
-const knownModel = (env: Environment, model: string): Effect.Effect<void, Unprocessable> =>
-  env.agent.models.has(model)
-    ? Effect.void
-    : Effect.fail(
-        new Unprocessable({
-          message: `There is no model ${JSON.stringify(Json.cut(model, 100))}. The models are: ${[...env.agent.models.keys()].join(", ")}.`,
-          path: "modelId"
-        })
-      )
+const unknownModel = (env: Environment, model: string): Unprocessable =>
+  new Unprocessable({
+    message: `There is no model ${JSON.stringify(Json.cut(model, 100))}. The models are: ${[...env.agent.models.keys()].join(", ")}.`,
+    path: "modelId"
+  })
 
 const create = (
   env: Environment,
@@ -206,6 +211,7 @@ const create = (
     readonly trace: string | undefined
     readonly regeneratedFrom?: RunRow | undefined
     readonly idempotency: CreateRun["idempotency"]
+    readonly onlyRepeated: boolean
     readonly rejectIfBusy: boolean
   }
 ): Effect.Effect<Accepted, Refusal | StoreError> =>
@@ -246,10 +252,13 @@ const create = (
         now
       ),
       idempotency: run.idempotency,
+      onlyRepeated: run.onlyRepeated,
       rejectIfBusy: run.rejectIfBusy,
-      maxQueued: env.agent.limits.maxQueuedRuns
+      maxQueued: env.agent.limits.maxQueuedRuns,
+      maxConcurrent: env.agent.limits.maxConcurrentRuns,
+      placeForEach: env.limitUsers
     })
-    if (!("row" in outcome)) return yield* refusal(outcome)
+    if (!("row" in outcome)) return yield* refusal(env, run.model, outcome)
     if (outcome._tag === "Created") {
       Metrics.started()
       yield* supersedeFailures(env, supervisor, outcome.row)
@@ -306,12 +315,8 @@ export const regenerate = (
     if (Option.isNone(found)) return yield* noRun
     const old = found.value
     const model = options.modelId ?? old.model
-    yield* knownModel(env, model)
-    const { items } = yield* env.store.list({ userId: user, conversationId: old.conversationId, limit: 100 })
-    const latest = items.find((row) => row.ord === Math.max(...items.map((item) => item.ord)))
-    if (latest !== undefined && latest.userMessageId !== old.userMessageId) {
-      return yield* refusal({ _tag: "Superseded" })
-    }
+    const known = env.agent.models.has(model)
+    if (!known && options.idempotencyKey === undefined) return yield* unknownModel(env, model)
     const input = yield* env.store.input(old.key)
     const run = yield* create(env, supervisor, {
       user,
@@ -329,6 +334,7 @@ export const regenerate = (
         options.idempotencyKey === undefined
           ? undefined
           : { key: options.idempotencyKey, bodyHash: Json.hash({ regenerate: runId, model }) },
+      onlyRepeated: !known,
       rejectIfBusy: false
     })
     // The new run waits in the queue until the other versions are out of its way. A request that was refused ends none

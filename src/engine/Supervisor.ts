@@ -106,7 +106,7 @@ const unreadable = (runId: string, row: Option.Option<RunRow>): Fold.RunState =>
  */
 export const make = (
   env: Environment,
-  options: { readonly windowMs: number; readonly pollMs: number; readonly limitUsers: boolean }
+  options: { readonly windowMs: number; readonly pollMs: number }
 ): Effect.Effect<Supervisor, never, Scope.Scope> =>
   Effect.gen(function* () {
     const { agent, process, store, tails } = env
@@ -240,7 +240,7 @@ export const make = (
         const row = yield* store.claimQueued({
           ...claim,
           maxConcurrent: agent.limits.maxConcurrentRuns,
-          maxPerUser: options.limitUsers ? agent.limits.maxRunsPerUser : null,
+          maxPerUser: env.limitUsers ? agent.limits.maxRunsPerUser : null,
           started
         })
         if (Option.isNone(row)) return

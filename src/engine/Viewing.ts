@@ -18,7 +18,7 @@ import { available, noRun } from "./Refusals.js"
 import type { Frame, Pull, View } from "./RunEngine.js"
 
 /** What one look takes from the store at most, in events and in characters; one event is always taken. */
-const maxPage = 256
+const maxPage = 1024
 const firstPage = 16
 const maxPageChars = 256 * 1024
 
@@ -64,7 +64,12 @@ export const view = (
         runId,
         lastSeq,
         ended: RunStatus.isEnded(row.status),
-        pull: (cursor: number) => pull(env, row, cursor, page)
+        pull: (cursor: number) => pull(env, row, cursor, page),
+        poll: (cursor, bell) => {
+          const frames = env.tails.behind(row.key, cursor)
+          if (frames !== undefined && frames.length > 0) return frames
+          return env.tails.register(row.key, cursor, bell) ? "waiting" : undefined
+        }
       }
     })
   )

@@ -3,13 +3,9 @@
  *
  * @since 0.1.0
  */
-import * as Channel from "effect/Channel"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import type * as Fiber from "effect/Fiber"
-import * as FiberId from "effect/FiberId"
 import type * as Scope from "effect/Scope"
-import * as Stream from "effect/Stream"
 import type { Limits } from "../domain/Limits.js"
 import * as Metrics from "../domain/Metrics.js"
 import { CurrentUser } from "../domain/Owner.js"
@@ -18,7 +14,7 @@ import { LimitReached, Unavailable } from "../domain/RunError.js"
 /**
  * - `accepting`: fails once the server drains
  * - `slot`: takes one of the user's streams until the request's scope closes
- * - `watched`: a response stream that ends, cleanly for its reader, when the server drains
+ * - `reading`: a reader that is told to end, cleanly, when the server drains; it is one until the request's scope closes
  * - `later`: runs an effect beside the request, at most as long as the server lives
  *
  * @since 0.1.0
@@ -31,7 +27,7 @@ export class Serving extends Context.Tag("runlet/http/Serving")<
     readonly accepting: Effect.Effect<void, Unavailable>
     readonly draining: Effect.Effect<boolean>
     readonly slot: Effect.Effect<void, LimitReached, Scope.Scope>
-    readonly watched: <A, E, R>(stream: Stream.Stream<A, E, R>) => Stream.Stream<A, E, R>
+    readonly reading: (end: () => void) => Effect.Effect<void, never, Scope.Scope>
     readonly later: (effect: Effect.Effect<void>) => Effect.Effect<void>
     /** From now on nothing new is accepted. */
     readonly refuse: Effect.Effect<void>
@@ -53,7 +49,7 @@ export const make = (options: {
   Effect.map(Effect.scope, (scope) => {
     const { limited, limits } = options
     const streams = new Map<string, number>()
-    const readers = new Set<Fiber.RuntimeFiber<unknown, unknown>>()
+    const readers = new Set<() => void>()
     let draining = false
 
     const take = (user: string) =>
@@ -77,14 +73,6 @@ export const make = (options: {
         else streams.set(user, open)
       })
 
-    // The body of a response is read by the request's own fiber. Racing each read with a signal would cost a fiber a
-    // time; interrupting the reader costs nothing until it happens, and ends the response without breaking a frame.
-    const enrol = Effect.withFiberRuntime<Fiber.RuntimeFiber<unknown, unknown>>((fiber) => {
-      readers.add(fiber)
-      Metrics.viewer(1)
-      return Effect.succeed(fiber)
-    })
-
     return {
       limits,
       accepting: Effect.suspend(() =>
@@ -96,24 +84,24 @@ export const make = (options: {
       slot: limited
         ? Effect.flatMap(CurrentUser, (user) => Effect.acquireRelease(take(user), () => give(user)))
         : Effect.void,
-      watched: (stream) =>
-        Stream.fromChannel(
-          Channel.acquireUseRelease(
-            enrol,
-            () => Stream.toChannel(stream),
-            (fiber) =>
-              Effect.sync(() => {
-                readers.delete(fiber)
-                Metrics.viewer(-1)
-              })
-          )
+      reading: (end) =>
+        Effect.acquireRelease(
+          Effect.sync(() => {
+            readers.add(end)
+            Metrics.viewer(1)
+          }),
+          () =>
+            Effect.sync(() => {
+              readers.delete(end)
+              Metrics.viewer(-1)
+            })
         ),
       later: (effect) => Effect.asVoid(Effect.forkIn(effect, scope)),
       refuse: Effect.sync(() => {
         draining = true
       }),
       endStreams: Effect.sync(() => {
-        for (const fiber of readers) fiber.unsafeInterruptAsFork(FiberId.none)
+        for (const end of readers) end()
       })
     }
   })

@@ -1,28 +1,20 @@
 /**
- * A view of a log as the bytes of a response. The stream holds nothing but a cursor: it asks for what lies behind it,
- * writes it as one piece, and asks again when the reader took it. Interrupting it only stops the viewing.
+ * Responses that show a log: as SSE or as lines, live or as it stands.
  *
  * @since 0.1.0
  */
 import { HttpServerRequest } from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
-import * as Channel from "effect/Channel"
-import * as Chunk from "effect/Chunk"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Runtime from "effect/Runtime"
+import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { CurrentUser } from "../domain/Owner.js"
-import type { Frame, Pull, View } from "../engine/RunEngine.js"
+import type { View } from "../engine/RunEngine.js"
+import { bytesOf, type Format, LogReadable } from "./LogReadable.js"
 import { Serving } from "./Serving.js"
 import * as Sse from "./Sse.js"
-
-interface Format {
-  readonly contentType: string
-  readonly preamble: string
-  readonly heartbeat: string
-  readonly control: (frame: Sse.ControlFrame) => string
-  readonly frame: (frame: Frame) => string
-}
 
 /** How long a browser waits before it reconnects, in milliseconds. */
 const retryMs = 1000
@@ -53,55 +45,6 @@ const formatOf = (accept: string | undefined): Format => {
   return lines !== -1 && (events === -1 || lines < events) ? ndjson : sse
 }
 
-const encoder = new TextEncoder()
-
-interface Encoded {
-  readonly last: Frame
-  readonly format: Format
-  readonly bytes: Uint8Array
-}
-
-/** The bytes of a piece of a log by its first frame, so that viewers who stand at one place share them. */
-const shared = new WeakMap<Frame, Encoded>()
-
-const encode = (frames: ReadonlyArray<Frame>, format: Format): Uint8Array => {
-  const [first] = frames
-  const last = frames.at(-1)
-  const known = first === undefined ? undefined : shared.get(first)
-  if (known !== undefined && known.last === last && known.format === format) return known.bytes
-  let text = ""
-  for (const frame of frames) text += format.frame(frame)
-  const bytes = encoder.encode(text)
-  if (first !== undefined && last !== undefined) shared.set(first, { last, format, bytes })
-  return bytes
-}
-
-type Bytes = Channel.Channel<Chunk.Chunk<Uint8Array>>
-
-const write = (bytes: Uint8Array): Bytes => Channel.write(Chunk.of(bytes))
-
-const ended: Pull = { _tag: "end" }
-
-/**
- * What comes behind the cursor, one piece of bytes a pull. A view that fails ends: its reader comes back by cursor. A
- * channel made by hand, because this runs for every delta of every viewer.
- */
-const log = (view: View, after: number, format: Format): Bytes => {
-  const heartbeat = write(encoder.encode(format.heartbeat))
-  const from = (cursor: number): Bytes => {
-    const pull = Effect.catchAll(view.pull(cursor), (error) =>
-      Effect.as(Effect.annotateLogs(Effect.logWarning("a view ended early", error._tag), "runId", view.runId), ended)
-    )
-    return Channel.flatMap(Channel.fromEffect(pull), (pulled) => {
-      if (pulled._tag === "end") return Channel.void
-      if (pulled._tag === "idle") return Channel.flatMap(heartbeat, () => from(cursor))
-      const next = pulled.frames.at(-1)?.seq ?? cursor
-      return Channel.flatMap(write(encode(pulled.frames, format)), () => from(next))
-    })
-  }
-  return from(after)
-}
-
 /**
  * What a streamed response shows: the frame `control`, the log behind `after`, the frame `last`. What is left out is not
  * sent.
@@ -126,18 +69,22 @@ export interface Shown {
  */
 export const respond = (
   shown: Shown
-): Effect.Effect<HttpServerResponse.HttpServerResponse, never, HttpServerRequest | Serving> =>
+): Effect.Effect<HttpServerResponse.HttpServerResponse, never, HttpServerRequest | Serving | Scope.Scope> =>
   Effect.gen(function* () {
     const { headers } = yield* HttpServerRequest
-    const { watched } = yield* Serving
+    const { reading } = yield* Serving
     const { control, last, runId, view } = shown
     const format = formatOf(headers.accept)
-    const first = encoder.encode(format.preamble + (control === undefined ? "" : format.control(control)))
-    const body = write(first).pipe(
-      Channel.flatMap(() => (view === undefined ? Channel.void : log(view, shown.after ?? 0, format))),
-      Channel.flatMap(() => (last === undefined ? Channel.void : write(encoder.encode(format.control(last)))))
-    )
-    return HttpServerResponse.stream(watched(Stream.fromChannel(body)), {
+    const body = new LogReadable({
+      format,
+      first: format.preamble + (control === undefined ? "" : format.control(control)),
+      view,
+      after: shown.after ?? 0,
+      last: last && format.control(last),
+      run: Runtime.runCallback(yield* Effect.runtime<never>())
+    })
+    yield* reading(() => body.end())
+    return HttpServerResponse.raw(body, {
       contentType: format.contentType,
       headers: {
         "cache-control": "no-cache, no-transform",
@@ -163,13 +110,13 @@ export const trace = (view: View, header: unknown): Effect.Effect<HttpServerResp
           if (pull._tag !== "frames") return Option.none<[Uint8Array, number]>()
           const frames = pull.frames.filter(({ seq }) => seq <= view.lastSeq)
           const last = pull.frames.at(-1)?.seq ?? view.lastSeq
-          return Option.some<[Uint8Array, number]>([encoder.encode(frames.map(ndjson.frame).join("")), last])
+          return Option.some<[Uint8Array, number]>([bytesOf(frames.map(ndjson.frame).join("")), last])
         }),
         Effect.provideService(CurrentUser, user)
       )
     })
-    return HttpServerResponse.stream(
-      Stream.concat(Stream.succeed(encoder.encode(`${JSON.stringify(header)}\n`)), stored),
-      { contentType: ndjson.contentType, headers: { "cache-control": "no-store" } }
-    )
+    return HttpServerResponse.stream(Stream.concat(Stream.succeed(bytesOf(`${JSON.stringify(header)}\n`)), stored), {
+      contentType: ndjson.contentType,
+      headers: { "cache-control": "no-store" }
+    })
   })

@@ -8,12 +8,13 @@ import * as HttpClient from "@effect/platform/HttpClient"
 import type * as HttpClientError from "@effect/platform/HttpClientError"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
+import * as Channel from "effect/Channel"
 import * as Chunk from "effect/Chunk"
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as ExecutionStrategy from "effect/ExecutionStrategy"
 import * as Exit from "effect/Exit"
-import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
@@ -89,7 +90,22 @@ export const make = (options: Options): Effect.Effect<Model, never, HttpClient.H
       stream: (request) =>
         template === undefined
           ? Stream.fail(OpenAiErrors.misconfigured("The model's base URL is no valid http or https URL."))
-          : Stream.unwrapScoped(Effect.suspend(() => turn(scoped, template, options, request))),
+          : Stream.fromChannel(
+              Channel.acquireUseRelease(
+                Scope.make(),
+                (scope) =>
+                  Channel.flatMap(
+                    Channel.fromEffect(
+                      Scope.extend(
+                        Effect.suspend(() => turn(scoped, template, options, request)),
+                        scope
+                      )
+                    ),
+                    repeated
+                  ),
+                (scope, exit) => Scope.close(scope, exit)
+              )
+            ),
       contextWindow: options.contextWindow,
       continuesDraft: options.draft !== undefined,
       price: options.price
@@ -114,7 +130,7 @@ const turn = (
   template: HttpClientRequest.HttpClientRequest,
   options: Options,
   request: ModelRequest
-): Effect.Effect<Stream.Stream<ModelPart, ModelError>, ModelError, Scope.Scope> =>
+): Effect.Effect<Effect.Effect<Chunk.Chunk<ModelPart> | undefined, ModelError>, ModelError, Scope.Scope> =>
   Effect.gen(function* () {
     const clock = yield* Effect.clock
     const body = OpenAiRequest.stringify(OpenAiRequest.toRequestBody(request, options))
@@ -130,9 +146,20 @@ const turn = (
     if (response.status !== 200) return yield* refused(response, clock.unsafeCurrentTimeMillis())
     const silence = makeSilence(clock, Math.min(options.firstChunkTimeoutMs, options.chunkTimeoutMs))
     yield* Effect.forkScoped(Effect.zipRight(silence.tooLong, Scope.close(connection, Exit.void)))
-    const pull = yield* Stream.toPull(response.stream)
-    return Stream.repeatEffectChunkOption(reader(pull, clock, silence, options))
+    const pull = yield* Channel.toPull(Stream.toChannel(response.stream))
+    return reader(pull, clock, silence, options)
   })
+
+/** A channel made by hand: operators of streams would cost more than reading. */
+const repeated = (
+  next: Effect.Effect<Chunk.Chunk<ModelPart> | undefined, ModelError>
+): Channel.Channel<Chunk.Chunk<ModelPart>, unknown, ModelError, unknown, unknown> => {
+  const loop: Channel.Channel<Chunk.Chunk<ModelPart>, unknown, ModelError, unknown, unknown> = Channel.flatMap(
+    Channel.fromEffect(next),
+    (parts) => (parts === undefined ? Channel.void : Channel.flatMap(Channel.write(parts), () => loop))
+  )
+  return loop
+}
 
 /**
  * Watches over the time that a reader waits for bytes. One fiber for a whole turn, which looks at a number: a race for
@@ -174,13 +201,13 @@ const makeSilence = (clock: Clock.Clock, leastMs: number): Silence => {
 /** What became of a read: bytes, or why there are none. */
 type Read = Chunk.Chunk<Uint8Array> | "end" | "broken" | "silent"
 
-/** Gives the parts that the next bytes complete, again and again. */
+/** Gives the parts that the next bytes complete, again and again; `undefined` at the end. */
 const reader = (
-  pull: Effect.Effect<Chunk.Chunk<Uint8Array>, Option.Option<unknown>>,
+  pull: Effect.Effect<Either.Either<Chunk.Chunk<Uint8Array>, unknown>, unknown>,
   clock: Clock.Clock,
   silence: Silence,
   options: Options
-): Effect.Effect<Chunk.Chunk<ModelPart>, Option.Option<ModelError>> => {
+): Effect.Effect<Chunk.Chunk<ModelPart> | undefined, ModelError> => {
   const { chunkTimeoutMs, firstChunkTimeoutMs, graceMs = 250, maxFrameChars = 16 * 1024 * 1024 } = options
   const decoder = OpenAiStream.make({
     price: options.price,
@@ -191,9 +218,10 @@ const reader = (
   let ended = false
   let failure: ModelError | undefined
 
-  const bytes: Effect.Effect<Read> = Effect.catchAll(pull, (error) =>
-    Effect.succeed<Read>(Option.isNone(error) ? "end" : silence.broken() ? "silent" : "broken")
-  )
+  const bytes: Effect.Effect<Read> = Effect.match(pull, {
+    onFailure: () => (silence.broken() ? "silent" : "broken"),
+    onSuccess: (given) => (Either.isRight(given) ? given.right : "end")
+  })
   const read: Effect.Effect<Read> = Effect.suspend(() => {
     const now = clock.unsafeCurrentTimeMillis()
     if (decoder.phase() === "finishing") {
@@ -206,7 +234,7 @@ const reader = (
     silence.begin(now + (decoder.phase() === "waiting" ? firstChunkTimeoutMs : chunkTimeoutMs))
     return bytes
   })
-  const drained = Effect.ignore(Effect.timeoutOption(Effect.forever(pull), drainMs))
+  const drained = Effect.ignore(Effect.timeoutOption(Effect.repeat(pull, { while: Either.isRight }), drainMs))
 
   const take = (got: Read): Array<ModelPart> => {
     const out: Array<ModelPart> = []
@@ -237,12 +265,9 @@ const reader = (
     return out
   }
 
-  return Effect.suspend(function next(): Effect.Effect<Chunk.Chunk<ModelPart>, Option.Option<ModelError>> {
-    if (failure !== undefined) return Effect.fail(Option.some(failure))
-    if (ended) {
-      const rest = decoder.phase() === "done" ? drained : Effect.void
-      return Effect.zipRight(rest, Effect.fail(Option.none()))
-    }
+  return Effect.suspend(function next(): Effect.Effect<Chunk.Chunk<ModelPart> | undefined, ModelError> {
+    if (failure !== undefined) return Effect.fail(failure)
+    if (ended) return Effect.as(decoder.phase() === "done" ? drained : Effect.void, undefined)
     return Effect.flatMap(read, (got) => {
       const out = take(got)
       return out.length > 0 ? Effect.succeed(Chunk.unsafeFromArray(out)) : next()

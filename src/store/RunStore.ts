@@ -213,13 +213,20 @@ export interface CreateRun {
   readonly events: ReadonlyArray<Omit<StoredEvent, "seq">>
   readonly idempotency?: { readonly key: string; readonly bodyHash: string } | undefined
   readonly rejectIfBusy: boolean
+  /** Only a repeated request may be answered: nothing new can be made of it. */
+  readonly onlyRepeated?: boolean | undefined
+  /** How many runs may wait that can not begin at once, when `maxConcurrent` may execute. */
   readonly maxQueued: number
+  readonly maxConcurrent: number
+  /** Whether a user of whom nothing waits has a place in a full queue. */
+  readonly placeForEach: boolean
 }
 
 /**
  * - `Duplicate`: the idempotency key was used for the same body: that run
  * - `KeyReused`: it was used for another body
  * - `Busy`: the conversation has an active run and `rejectIfBusy` was set
+ * - `New`: it was not used, and `onlyRepeated` was set
  * - `QueueFull`: `maxQueued` runs are waiting
  * - `Unknown`: no such conversation of this user
  * - `Superseded`: a regeneration of a run whose conversation has gone on
@@ -229,7 +236,7 @@ export interface CreateRun {
  */
 export type CreateOutcome =
   | { readonly _tag: "Created" | "Duplicate"; readonly row: RunRow }
-  | { readonly _tag: "KeyReused" | "QueueFull" | "Unknown" | "Superseded" }
+  | { readonly _tag: "KeyReused" | "New" | "QueueFull" | "Unknown" | "Superseded" }
   | { readonly _tag: "Busy"; readonly runId: string }
 
 /**
@@ -386,8 +393,8 @@ export class RunStore extends Context.Tag("runlet/RunStore")<
     readonly append: (batch: ReadonlyArray<Append>) => Effect.Effect<ReadonlyArray<AppendOutcome>, StoreError>
 
     /**
-     * Takes the next queued run that may start: runs back from an approval first, then the user with the fewest
-     * executing runs, then the oldest. At most one run of a conversation executes or waits for a person at a time, in
+     * Takes the next queued run that may start: runs back from an approval first, then of the user with the fewest
+     * executing runs, then of the user whose last turn is the longest ago, then the oldest. At most one run of a conversation executes or waits for a person at a time, in
      * order; `maxConcurrent` and `maxPerUser` bound what executes. Raises the epoch, sets the lease and appends
      * `started` (the encoded `run-status running`).
      */

@@ -23,6 +23,7 @@ import * as SqlCreate from "./internal/sqlCreate.js"
 import * as SqlErrors from "./internal/sqlErrors.js"
 import { retryBusy } from "./internal/sqlErrors.js"
 import * as SqlMigrations from "./internal/sqlMigrations.js"
+import * as SqlQueue from "./internal/sqlQueue.js"
 import * as SqlRetention from "./internal/sqlRetention.js"
 import {
   type RawConversation,
@@ -80,7 +81,7 @@ const makeDriver = Effect.fnUntraced(function* (changes: Stream.Stream<void>) {
       Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
         const rows = yield* write<RawRun>`
-          UPDATE runs SET status = 'running', started = 1, epoch = epoch + 1, last_seq = last_seq + 1,
+          UPDATE runs SET status = 'running', started = 1 + (SELECT MAX(started) FROM runs), epoch = epoch + 1, last_seq = last_seq + 1,
             owner = ${owner}, lease_expires_at = ${now + ttlMs}, updated_at = ${now}
           WHERE key = (
             SELECT q.key FROM runs AS q LEFT JOIN (
@@ -94,7 +95,8 @@ const makeDriver = Effect.fnUntraced(function* (changes: Stream.Stream<void>) {
                   AND o.status IN ('queued', 'running', 'streaming', 'waiting_approval')
                   AND (o.status <> 'queued' OR o.ord < q.ord OR (o.ord = q.ord AND o.key < q.key))
               )
-            ORDER BY q.started DESC, COALESCE(busy.n, 0), q.ord, q.key LIMIT 1
+            ORDER BY CASE WHEN q.started > 0 THEN 0 ELSE 1 END, COALESCE(busy.n, 0),
+              (SELECT MAX(mine.started) FROM runs AS mine WHERE mine.user_id = q.user_id), q.ord, q.key LIMIT 1
           ) RETURNING ${columns}`
         const run = firstRun(rows)
         if (run !== undefined) {
@@ -264,18 +266,7 @@ const makeDriver = Effect.fnUntraced(function* (changes: Stream.Stream<void>) {
       ),
     sides: (key) =>
       reading("sides")(sql<EncodedSide>`SELECT iteration, data FROM sides WHERE run_key = ${key} ORDER BY iteration`),
-    queuePosition: (key) =>
-      reading("queuePosition")(
-        Effect.map(
-          sql<{ readonly ahead: number | string }>`
-            SELECT (
-              SELECT COUNT(*) FROM runs AS other WHERE other.status = 'queued' AND (
-                other.started > me.started OR (other.started = me.started
-                  AND (other.ord < me.ord OR (other.ord = me.ord AND other.key < me.key))))
-            ) AS ahead FROM runs AS me WHERE me.key = ${key} AND me.status = 'queued'`,
-          (rows) => (rows[0] === undefined ? undefined : Number(rows[0].ahead))
-        )
-      ),
+    queuePosition: (key) => reading("queuePosition")(SqlQueue.position(sql, key)),
     list: ({ before = Number.MAX_SAFE_INTEGER, conversationId, limit, status, userId }) =>
       reading("list")(
         Effect.map(

@@ -199,3 +199,11 @@ export const all: ReadonlyArray<Law> = [
   sidesReturn,
   wholeCharacters
 ]
+
+/**
+ * Those that need to see nothing but logs.
+ *
+ * @since 0.1.0
+ * @category laws
+ */
+export const ofLogs: ReadonlyArray<Law> = [retriesAreSilent, keptDraft, wholeCharacters]

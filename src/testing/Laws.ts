@@ -8,10 +8,10 @@ import * as RunState from "../domain/RunState.js"
 import * as RunStatus from "../domain/RunStatus.js"
 import * as Snapshot from "../domain/Snapshot.js"
 import * as Json from "../tool/Json.js"
-import { all as histories } from "./HistoryLaws.js"
+import { all as histories, ofLogs as historyLogs } from "./HistoryLaws.js"
 import { forEvents, forRuns, type Law, runOf, stateAt, whole } from "./Law.js"
 import type { Observed } from "./Observed.js"
-import { all as tools } from "./ToolLaws.js"
+import { ofLogs as toolLogs, all as tools } from "./ToolLaws.js"
 
 const isTerminal = (type: string): boolean => type === "finish" || type === "cancelled" || type === "error"
 
@@ -284,6 +284,22 @@ export const noSecret: Law = {
     })
   }
 }
+
+/**
+ * The laws that need to see nothing but logs, such as those that come from a server.
+ *
+ * @since 0.1.0
+ * @category laws
+ */
+export const ofLogs: ReadonlyArray<Law> = [
+  denseSeq,
+  oneEnd,
+  legalTransitions,
+  checkpointsInPlace,
+  countsUp,
+  ...toolLogs,
+  ...historyLogs
+]
 
 /**
  * Every law of runs and their clients.

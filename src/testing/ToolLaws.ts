@@ -91,7 +91,13 @@ export const startedAreKept = forEvents(
   }
 )
 
-const intentFirst = forEntries(
+/**
+ * What begins stands in the log before, in this phase and under this key.
+ *
+ * @since 0.1.0
+ * @category laws
+ */
+export const intentFirst = forEntries(
   "what begins stands in the log before, in this phase and under this key",
   begins,
   (entry, state) => {
@@ -100,15 +106,33 @@ const intentFirst = forEntries(
   }
 )
 
-const completedStay = forEntries("a completed call never runs again", begins, (entry, state) =>
+/**
+ * A completed call never runs again.
+ *
+ * @since 0.1.0
+ * @category laws
+ */
+export const completedStay = forEntries("a completed call never runs again", begins, (entry, state) =>
   RunState.findCall(state, entry.toolCallId)?.call.result === undefined ? undefined : "it has a result"
 )
 
-const nothingAfterAnEnd = forEntries("nothing begins when the run does not execute", begins, (_, state) =>
+/**
+ * Nothing begins when the run does not execute.
+ *
+ * @since 0.1.0
+ * @category laws
+ */
+export const nothingAfterAnEnd = forEntries("nothing begins when the run does not execute", begins, (_, state) =>
   RunStatus.isExecuting(state.status) ? undefined : `the run is ${state.status}`
 )
 
-const underLease: Law = {
+/**
+ * An effect begins only under the run's lease.
+ *
+ * @since 0.1.0
+ * @category laws
+ */
+export const underLease: Law = {
   name: "an effect begins only under the run's lease",
   check: (observed) =>
     observed.ledger.flatMap((entry) => {
@@ -126,7 +150,13 @@ const underLease: Law = {
     })
 }
 
-const approved = forEntries(
+/**
+ * What needs an approval begins only after one for exactly this input, under its key.
+ *
+ * @since 0.1.0
+ * @category laws
+ */
+export const approved = forEntries(
   "what needs an approval begins only after one for exactly this input, under its key",
   (entry) => acts(entry) && !entry.unattended,
   (entry, state) => {
@@ -158,7 +188,13 @@ const latestApproval = (
 const approvalsOf = (run: ObservedRun) =>
   run.log.flatMap(({ event }) => (event.type === "approval-decision" ? [event] : []))
 
-const keysAreApprovals: Law = {
+/**
+ * The key of an approved act is an approved approval of its call.
+ *
+ * @since 0.1.0
+ * @category laws
+ */
+export const keysAreApprovals: Law = {
   name: "the key of an approved act is an approved approval of its call",
   check: (observed) =>
     observed.ledger
@@ -173,7 +209,13 @@ const keysAreApprovals: Law = {
       })
 }
 
-const oncePerKey: Law = {
+/**
+ * An act without a keyed tool is done once, unless a person says again.
+ *
+ * @since 0.1.0
+ * @category laws
+ */
+export const oncePerKey: Law = {
   name: "an act without a keyed tool is done once, unless a person says again",
   check: (observed) => {
     const counts = new Map<string, { readonly entry: LedgerEntry; readonly times: number }>()
@@ -192,7 +234,13 @@ const oncePerKey: Law = {
   }
 }
 
-const oneKeyPerCall: Law = {
+/**
+ * A call has its effect under one key.
+ *
+ * @since 0.1.0
+ * @category laws
+ */
+export const oneKeyPerCall: Law = {
   name: "a call has its effect under one key",
   check: (observed) => {
     const first = new Map<string, LedgerEntry>()
@@ -209,7 +257,13 @@ const oneKeyPerCall: Law = {
 
 const denied = new Set(["rejected", "expired", "interrupted", "invalid"])
 
-const effectsAreTold: Law = {
+/**
+ * No result denies an effect that happened.
+ *
+ * @since 0.1.0
+ * @category laws
+ */
+export const effectsAreTold: Law = {
   name: "no result denies an effect that happened",
   check: (observed) =>
     observed.ledger.flatMap((entry) => {
@@ -224,7 +278,13 @@ const effectsAreTold: Law = {
     })
 }
 
-const appliedIsTrue = forEvents(
+/**
+ * What is called applied has happened, unless a person says so.
+ *
+ * @since 0.1.0
+ * @category laws
+ */
+export const appliedIsTrue = forEvents(
   "what is called applied has happened, unless a person says so",
   ({ event }, run, observed) => {
     if (event.type !== "tool-call-result" || event.state !== "applied" || event.source === "person") return undefined
@@ -235,7 +295,13 @@ const appliedIsTrue = forEvents(
   }
 )
 
-const requestsShowTheirInput = forEvents(
+/**
+ * An approval shows the input in force, under its hash.
+ *
+ * @since 0.1.0
+ * @category laws
+ */
+export const requestsShowTheirInput = forEvents(
   "an approval shows the input in force, under its hash",
   ({ before, event }) => {
     if (event.type !== "approval-request") return undefined
@@ -247,7 +313,13 @@ const requestsShowTheirInput = forEvents(
   }
 )
 
-const decisionsInTime = forEvents(
+/**
+ * A decision belongs to the last request of its call, is the only one, and comes in time.
+ *
+ * @since 0.1.0
+ * @category laws
+ */
+export const decisionsInTime = forEvents(
   "a decision belongs to the last request of its call, is the only one, and comes in time",
   ({ before, createdAt, event }) => {
     if (event.type !== "approval-decision") return undefined
@@ -260,7 +332,13 @@ const decisionsInTime = forEvents(
   }
 )
 
-const previewKeys = forRuns("a preview that was shown keeps its key, the next one has another", (run) => {
+/**
+ * A preview that was shown keeps its key, the next one has another.
+ *
+ * @since 0.1.0
+ * @category laws
+ */
+export const previewKeys = forRuns("a preview that was shown keeps its key, the next one has another", (run) => {
   const asked = new Map<string, { readonly keys: Set<string>; shown: number }>()
   return run.log.flatMap(({ event, seq }): ReadonlyArray<string> => {
     if (event.type !== "approval-request" && event.type !== "tool-start") return []
@@ -272,7 +350,13 @@ const previewKeys = forRuns("a preview that was shown keeps its key, the next on
   })
 })
 
-const mistakesAreRefused: Law = {
+/**
+ * A decision about something else than what is shown is refused.
+ *
+ * @since 0.1.0
+ * @category laws
+ */
+export const mistakesAreRefused: Law = {
   name: "a decision about something else than what is shown is refused",
   check: (observed) =>
     observed.commands.flatMap(({ answer, approvalId, mistaken, runId }) =>
@@ -280,7 +364,13 @@ const mistakesAreRefused: Law = {
     )
 }
 
-const reuse = forRuns("a reused result is that of an equal call, with no write applied since", (run) => {
+/**
+ * A reused result is that of an equal call, with no write applied since.
+ *
+ * @since 0.1.0
+ * @category laws
+ */
+export const reuse = forRuns("a reused result is that of an equal call, with no write applied since", (run) => {
   const inputs = new Map<string, string>()
   const results: Array<EventOf<"tool-call-result">> = []
   return run.log.flatMap(({ event, seq }): ReadonlyArray<string> => {
@@ -321,5 +411,20 @@ export const all: ReadonlyArray<Law> = [
   decisionsInTime,
   previewKeys,
   mistakesAreRefused,
+  reuse
+]
+
+/**
+ * Those that need to see nothing but logs.
+ *
+ * @since 0.1.0
+ * @category laws
+ */
+export const ofLogs: ReadonlyArray<Law> = [
+  oneResult,
+  startedAreKept,
+  requestsShowTheirInput,
+  decisionsInTime,
+  previewKeys,
   reuse
 ]

@@ -68,6 +68,9 @@ export class Child {
   start(plan: Plan, runs: number): Promise<ReadonlyArray<View>> {
     return this.ask("start", { plan, runs })
   }
+  read(plan: Plan, runs: number): Promise<void> {
+    return this.ask("read", { plan, runs })
+  }
   history(events: number): Promise<History | undefined> {
     return this.ask("history", { events })
   }

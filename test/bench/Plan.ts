@@ -35,6 +35,8 @@ export interface Subject {
   readonly history?: ((events: number) => Promise<History>) | undefined
   /** Bytes on disk, all of it written back. */
   readonly disk?: (() => number) | undefined
+  /** Reads so many answers of the upstream to their end and does nothing with them. */
+  readonly read?: ((plan: Plan, runs: number) => Promise<void>) | undefined
 }
 
 /** Deltas of 20 characters. The first one marks a delta for whoever counts them. */

@@ -8,7 +8,7 @@ import { Child } from "./Child.js"
 import { clock, type Plan, type View } from "./Plan.js"
 import * as Viewer from "./Viewer.js"
 
-export type Name = "a" | "b" | "c" | "d" | "d-burst" | "e" | "f" | "g" | "h" | "i"
+export type Name = "a" | "a-get" | "b" | "c" | "d" | "d-burst" | "e" | "f" | "g" | "h" | "i"
 export type Metrics = Readonly<Record<string, number>>
 
 export interface Workload {
@@ -117,6 +117,32 @@ const saturated = (name: string, short: boolean): Promise<Metrics> =>
     const { cpu, seconds } = await deliver(child, { deltas, perSecond: 0, burst: 1 }, runs, 1)
     const all = runs * deltas
     return { "CPU us/delta": (cpu / all) * 1e6, "deltas/s": all / seconds }
+  })
+
+/** Under full load, how long an unrelated request waits: the snapshot of a run that has ended. */
+const unrelated = (name: string, short: boolean): Promise<Metrics> =>
+  using(subject(name), async (child) => {
+    await warmUp(child)
+    const [other] = await child.start({ deltas: 1, perSecond: 0, burst: 1 }, 1)
+    await child.go()
+    await sleep(500)
+    await child.hold()
+    const waits: Array<number> = []
+    let over = false
+    const ask = async (): Promise<void> => {
+      while (!over) {
+        const at = clock()
+        await request(child.port, "GET", `/runs/${other?.runId}`)
+        waits.push(clock() - at)
+        await sleep(20)
+      }
+    }
+    const [runs, deltas] = short ? [100, 400] : [200, 1000]
+    const asking = ask()
+    await deliver(child, { deltas, perSecond: 0, burst: 1 }, runs, 1)
+    over = true
+    await asking
+    return { "p50 ms": quantile(waits, 0.5), "p99 ms": quantile(waits, 0.99), requests: waits.length }
   })
 
 const paced = (name: string, short: boolean): Promise<Metrics> =>
@@ -295,8 +321,12 @@ const reading = (name: string, short: boolean): Promise<Metrics> =>
       await Promise.all(viewers.map((viewer) => viewer.done))
       const used = child.cpu - cpu
       for (const viewer of viewers) viewer.close()
+      const before = child.cpu
+      await child.read({ deltas, perSecond: 50, burst: 1, upstream: url }, runs)
+      const alone = child.cpu - before
       return {
         "CPU us/delta": (used / (runs * deltas)) * 1e6,
+        "reading alone, CPU us/delta": (alone / (runs * deltas)) * 1e6,
         "first token, p50 ms": quantile(firsts, 0.5),
         "first token, p99 ms": quantile(firsts, 0.99)
       }
@@ -312,6 +342,12 @@ export const workloads: Readonly<Record<Name, Workload>> = {
     ],
     subjects: [...plain, "durable-streams", "mcp", "runlet"],
     measure: saturated
+  },
+  "a-get": {
+    title: "an unrelated GET of a run during (a)",
+    compared: [{ metric: "p99 ms" }],
+    subjects: ["runlet"],
+    measure: unrelated
   },
   b: {
     title: "paced: 200 runs × 50 deltas/s × 10 s, latency from the time a delta was due",
@@ -363,7 +399,11 @@ export const workloads: Readonly<Record<Name, Workload>> = {
   },
   i: {
     title: "a real upstream socket: 20 runs × 50 deltas/s, and the time from its first chunk to the viewer",
-    compared: [{ metric: "CPU us/delta" }, { metric: "first token, p50 ms" }],
+    compared: [
+      { metric: "CPU us/delta" },
+      { metric: "reading alone, CPU us/delta", target: 1.3 },
+      { metric: "first token, p50 ms" }
+    ],
     subjects: stored,
     measure: reading
   }

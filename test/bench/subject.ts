@@ -7,7 +7,7 @@ import * as Ours from "./subjects/ours.js"
 import * as Plain from "./subjects/plain.js"
 
 type Ask =
-  | { readonly id: number; readonly name: "start"; readonly plan: Plan; readonly runs: number }
+  | { readonly id: number; readonly name: "start" | "read"; readonly plan: Plan; readonly runs: number }
   | { readonly id: number; readonly name: "history"; readonly events: number }
   | { readonly id: number; readonly name: "go" | "hold" | "disk" | "memory" | "asked" }
 
@@ -34,6 +34,8 @@ const answer = async (subject: Subject, ask: Ask): Promise<unknown> => {
   switch (ask.name) {
     case "start":
       return subject.start(ask.plan, ask.runs)
+    case "read":
+      return subject.read?.(ask.plan, ask.runs)
     case "history":
       go()
       return subject.history?.(ask.events)

@@ -1,9 +1,10 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { RunEngine } from "../../src/engine/RunEngine.js"
+import * as MemoryStore from "../../src/store/MemoryStore.js"
 import * as Script from "../../src/testing/ScriptedModel.js"
 import type { Tool } from "../../src/tool/Tool.js"
-import { alone, log, types, until } from "./support.js"
+import { alone, log, node, types, until } from "./support.js"
 
 const lookup = (effects: Array<string>): Tool => ({
   name: "lookup",
@@ -160,6 +161,25 @@ describe("a run", () => {
       expect((yield* engine.snapshot(old.runId)).cancelled?.by).toBe("superseded")
       expect((yield* engine.snapshot(first.runId)).status).toBe("streaming")
     }).pipe(Effect.provide(alone({ model })))
+  })
+
+  it.live("finds the run of a repeated request, also when its model is gone from the configuration", () => {
+    const model = Script.make(() => Script.turn(Script.text("abc")))
+    const request = { message: "hi", modelId: "old", idempotencyKey: "k" }
+    return Effect.gen(function* () {
+      const before = yield* Effect.flatMap(RunEngine, (engine) => engine.start(request)).pipe(
+        Effect.provide(node({ model, modelId: "old" }))
+      )
+      yield* Effect.gen(function* () {
+        const engine = yield* RunEngine
+        expect((yield* engine.start(request)).runId).toBe(before.runId)
+        expect((yield* Effect.flip(engine.start({ ...request, message: "ho" })))._tag).toBe("Conflict")
+        for (const idempotencyKey of [undefined, "other"]) {
+          const refused = yield* Effect.flip(engine.start({ ...request, idempotencyKey }))
+          expect(refused).toMatchObject({ _tag: "Unprocessable", path: "modelId" })
+        }
+      }).pipe(Effect.provide(node({ model, modelId: "new" })))
+    }).pipe(Effect.provide(MemoryStore.layerShared))
   })
 
   it.live("leaves the last of the versions that are asked for at once", () => {

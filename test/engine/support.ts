@@ -19,6 +19,8 @@ export interface StackOptions {
   readonly tools?: ReadonlyArray<Tool>
   readonly limits?: Parameters<typeof Agent.make>[0]["limits"]
   readonly resume?: Parameters<typeof Agent.make>[0]["resume"]
+  readonly modelId?: string
+  readonly pollMs?: number
   readonly policy?: Layer.Layer<ResumePolicy.ResumePolicy>
   readonly engine?: Engine.EngineOptions
 }
@@ -26,14 +28,14 @@ export interface StackOptions {
 /** One process on the shared memory store. */
 export const node = (options: StackOptions) =>
   Layer.fresh(
-    Engine.layerWith({ commitWindowMs: 0, pollMs: 20, ...options.engine }).pipe(
+    Engine.layerWith({ commitWindowMs: 0, pollMs: options.pollMs ?? 20, ...options.engine }).pipe(
       Layer.provide(Process.layer),
       Layer.provideMerge(MemoryStore.layerProcess),
       Layer.provide([
         Ids.layer,
         options.policy ?? ResumePolicy.layerRestartIteration,
         Agent.layer({
-          models: { m: options.model },
+          models: { [options.modelId ?? "m"]: options.model },
           tools: options.tools,
           limits: options.limits,
           resume: options.resume

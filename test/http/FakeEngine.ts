@@ -132,7 +132,8 @@ export const make = (options: { readonly heartbeatMs: number }) =>
           runId,
           lastSeq: log.frames.length,
           ended: Status.isEnded(log.state.status),
-          pull: (cursor) => look(log, cursor)
+          pull: (cursor) => look(log, cursor),
+          poll: () => undefined
         }
         return opened
       })

@@ -31,7 +31,8 @@ import type {
 
 interface Run {
   row: EncodedRow
-  started: boolean
+  /** The number of the claim that began it; 0 before. */
+  started: number
   readonly input: string
   readonly prefix: ReadonlyArray<string>
   /** The log behind the seq `removed`. */
@@ -192,6 +193,13 @@ export const change = (data: Data, append: EncodedAppend, now: number): AppendOu
   return { _tag: "Appended", lastSeq: run.row.lastSeq, epoch: run.row.epoch }
 }
 
+const isFull = (data: Data, { maxConcurrent, maxQueued, placeForEach, userId }: EncodedCreate): boolean => {
+  const queued = data.filter((row) => row.status === "queued")
+  const free = Math.max(0, maxConcurrent - data.filter(isExecuting).length)
+  const hasPlace = placeForEach && maxQueued > 0 && queued.every(({ row }) => row.userId !== userId)
+  return queued.length >= maxQueued + free && !hasPlace
+}
+
 /**
  * Creates a run after all checks.
  *
@@ -205,6 +213,7 @@ export const create = (data: Data, run: EncodedCreate, now: number): EncodedCrea
   if (used !== undefined && earlier !== undefined) {
     return used.bodyHash === run.idempotency?.bodyHash ? { _tag: "Duplicate", row: earlier.row } : { _tag: "KeyReused" }
   }
+  if (run.onlyRepeated === true) return { _tag: "New" }
   const existing = data.conversations.get(run.conversationId)
   if (existing === undefined ? run.existing : existing.userId !== run.userId) return { _tag: "Unknown" }
   const runs = data.filter((row) => row.conversationId === run.conversationId)
@@ -213,7 +222,7 @@ export const create = (data: Data, run: EncodedCreate, now: number): EncodedCrea
   if (regenerated !== undefined && runs.some(({ row }) => row.ord > regenerated.ord)) return { _tag: "Superseded" }
   const busy = run.rejectIfBusy ? runs.find(({ row }) => isActive(row)) : undefined
   if (busy !== undefined) return { _tag: "Busy", runId: busy.row.runId }
-  if (data.filter((row) => row.status === "queued").length >= run.maxQueued) return { _tag: "QueueFull" }
+  if (isFull(data, run)) return { _tag: "QueueFull" }
 
   const key = data.nextKey()
   const ord = regenerated?.ord ?? key
@@ -264,7 +273,7 @@ export const create = (data: Data, run: EncodedCreate, now: number): EncodedCrea
       updatedAt,
       endedAt: undefined
     },
-    started: false,
+    started: 0,
     input: run.input,
     prefix: data.exchanges(run.conversationId, ord).map((earlierRun) => earlierRun.row.runId),
     events: [],
@@ -281,6 +290,10 @@ export const create = (data: Data, run: EncodedCreate, now: number): EncodedCrea
   return { _tag: "Created", row: created.row }
 }
 
+/** The number of the claim that took a run of this user last. */
+const lastTurn = (data: Data, userId: string): number =>
+  Math.max(...data.filter((row) => row.userId === userId).map((run) => run.started))
+
 /**
  * Takes the next queued run that may start.
  *
@@ -293,11 +306,13 @@ export const claimQueued = (
   now: number
 ): EncodedRow | undefined => {
   const busy = new Map<string, number>()
+  const turns = new Map<string, number>()
   const occupied = new Set<string>()
   const heads = new Map<string, Run>()
   let executing = 0
   for (const run of data.runs.values()) {
     const { conversationId, status, userId } = run.row
+    turns.set(userId, Math.max(turns.get(userId) ?? 0, run.started))
     if (isExecuting(run.row)) {
       executing += 1
       busy.set(userId, (busy.get(userId) ?? 0) + 1)
@@ -309,19 +324,20 @@ export const claimQueued = (
   if (executing >= claim.maxConcurrent) return undefined
   const candidates = Array.from(heads.values())
     .filter(({ row }) => !occupied.has(row.conversationId))
-    .map((run) => ({ run, busy: busy.get(run.row.userId) ?? 0 }))
+    .map((run) => ({ run, busy: busy.get(run.row.userId) ?? 0, turn: turns.get(run.row.userId) ?? 0 }))
     .filter((one) => claim.maxPerUser === null || one.busy < claim.maxPerUser)
     .sort(
       (a, b) =>
-        Number(b.run.started) - Number(a.run.started) ||
+        Number(b.run.started > 0) - Number(a.run.started > 0) ||
         a.busy - b.busy ||
+        a.turn - b.turn ||
         a.run.row.ord - b.run.row.ord ||
         a.run.row.key - b.run.row.key
     )
   const run = candidates[0]?.run
   if (run === undefined) return undefined
   record(run, [{ ...claim.started, createdAt: now }])
-  run.started = true
+  run.started = 1 + Math.max(...Array.from(data.runs.values(), (other) => other.started))
   run.row = {
     ...run.row,
     status: "running",
@@ -533,7 +549,7 @@ export const conversations = (
     .map((conversation) => conversationRow(data, conversation))
 
 /**
- * How many runs are ahead of a queued one.
+ * How many runs are taken before a queued one if no others come.
  *
  * @since 0.1.0
  * @category reading
@@ -541,10 +557,18 @@ export const conversations = (
 export const queuePosition = (data: Data, key: number): number | undefined => {
   const run = data.runs.get(key)
   if (run?.row.status !== "queued") return undefined
-  return Array.from(data.runs.values()).filter(
-    (other) =>
-      other.row.status === "queued" && (other.started !== run.started ? other.started : isBefore(other.row, run.row))
-  ).length
+  const { userId } = run.row
+  const queued = data.filter((row) => row.status === "queued")
+  const alike = queued.filter((other) => other.started > 0 === run.started > 0)
+  const turn = alike.filter(({ row }) => row.userId === userId && isBefore(row, run.row)).length
+  const first = (user: string) => Math.min(...alike.filter(({ row }) => row.userId === user).map(({ row }) => row.ord))
+  const others = new Set(alike.map(({ row }) => row.userId).filter((user) => user !== userId))
+  const turns = Array.from(others, (user) => {
+    const earlier = lastTurn(data, user) - lastTurn(data, userId) || first(user) - first(userId)
+    return Math.min(alike.filter(({ row }) => row.userId === user).length, earlier < 0 ? turn + 1 : turn)
+  })
+  const back = run.started > 0 ? 0 : queued.filter((other) => other.started > 0).length
+  return turn + back + turns.reduce((sum, n) => sum + n, 0)
 }
 
 /**

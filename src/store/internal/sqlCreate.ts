@@ -41,10 +41,24 @@ export const make = (sql: SqlClient.SqlClient, transaction: Transaction) => {
           return row && ({ _tag: "Duplicate", row: toRun(row) } as const)
         })
 
+  const isFull = ({ maxConcurrent, maxQueued, placeForEach, userId }: EncodedCreate) =>
+    Effect.map(
+      sql<{ readonly queued: number | string; readonly executing: number | string; readonly own: number | string }>`
+        SELECT COUNT(*) AS queued, COALESCE(SUM(CASE WHEN user_id = ${userId} THEN 1 ELSE 0 END), 0) AS own,
+          (SELECT COUNT(*) FROM runs WHERE status IN ('running', 'streaming')) AS executing
+        FROM runs WHERE status = 'queued'`,
+      ([counts]) => {
+        const free = Math.max(0, maxConcurrent - Number(counts?.executing ?? 0))
+        const full = Number(counts?.queued ?? 0) >= maxQueued + free
+        return full && !(placeForEach && maxQueued > 0 && Number(counts?.own ?? 0) === 0)
+      }
+    )
+
   const checked = (run: EncodedCreate): Effect.Effect<EncodedCreateOutcome | Place, SqlError> =>
     Effect.gen(function* () {
       const duplicate = yield* used(run)
       if (duplicate !== undefined) return duplicate
+      if (run.onlyRepeated === true) return { _tag: "New" }
       const { conversationId, regeneratedFrom, userId } = run
       const [conversation] = yield* sql<{ readonly userId: string }>`
         SELECT user_id AS "userId" FROM conversations WHERE conversation_id = ${conversationId}`
@@ -66,9 +80,7 @@ export const make = (sql: SqlClient.SqlClient, transaction: Transaction) => {
             AND status IN ('queued', 'running', 'streaming', 'waiting_approval') ORDER BY ord, key LIMIT 1`
         if (busy !== undefined) return { _tag: "Busy", runId: busy.runId }
       }
-      const [queued] = yield* sql<{ readonly n: number | string }>`
-        SELECT COUNT(*) AS n FROM runs WHERE status = 'queued'`
-      if (Number(queued?.n ?? 0) >= run.maxQueued) return { _tag: "QueueFull" }
+      if (yield* isFull(run)) return { _tag: "QueueFull" }
       return { existing: conversation !== undefined, ord }
     })
 

@@ -143,6 +143,13 @@ const tables = Effect.gen(function* () {
   yield* sql`CREATE INDEX compactions_made_in ON compactions (made_in_key)`
 })
 
+/** `started` became the number of the claim that began a run, so that users take turns. */
+const claims = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`CREATE INDEX runs_claims ON runs (started)`
+  yield* sql`CREATE INDEX runs_claims_user ON runs (user_id, started)`
+})
+
 /** What stands for the part of a log that was removed, and the ways to what retention looks for. */
 const retention = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -161,7 +168,8 @@ const retention = Effect.gen(function* () {
 
 const migrations: Record<string, Effect.Effect<void, SqlError, SqlClient.SqlClient>> = {
   "0001_tables": tables,
-  "0002_retention": retention
+  "0002_claims": claims,
+  "0003_retention": retention
 }
 
 const table = "runlet_migrations"

@@ -158,6 +158,37 @@ export const claims: ReadonlyArray<StoreCase> = [
   ),
 
   define(
+    "users take turns, however much one of them has brought first",
+    Effect.gen(function* () {
+      const store = yield* RunStore
+      const alice = yield* Effect.all(upTo(5).map(() => create()))
+      const bob = yield* Effect.all(upTo(2).map(() => create({ userId: "bob" })))
+      const carol = yield* create({ userId: "carol" })
+      const queued = [...alice, ...bob, carol]
+      const expected = yield* Effect.forEach(queued, ({ key }) => store.queuePosition(key))
+      const order: Array<string> = []
+      for (const _ of queued) {
+        const run = yield* claim({ maxConcurrent: 1 })
+        order.push(run.runId)
+        yield* end(run)
+      }
+      assert.deepEqual(
+        order,
+        idsOf([alice[0], bob[0], carol, alice[1], bob[1], ...alice.slice(2)].flatMap((row) => row ?? []))
+      )
+      // What each was told before anything began.
+      assert.deepEqual(
+        expected,
+        queued.map(({ runId }) => Option.some(order.indexOf(runId)))
+      )
+      // Whose turn is the longest ago goes first, also when the other was here before.
+      yield* create({ userId: "bob" })
+      const late = yield* create({ userId: "carol" })
+      assert.equal((yield* claim({ maxConcurrent: 1 })).runId, late.runId)
+    })
+  ),
+
+  define(
     "limits bound what executes, in all and for each user",
     Effect.gen(function* () {
       const runs = yield* Effect.all(upTo(4).map(() => create()))

@@ -8,6 +8,7 @@ import { RunStore } from "../../store/RunStore.js"
 import {
   assert,
   begin,
+  claim,
   create,
   define,
   end,
@@ -162,6 +163,51 @@ export const creates: ReadonlyArray<StoreCase> = [
       const refused = yield* tryCreate({ conversationId, existing: false, maxQueued: 2, userId: "bob" })
       assert.deepEqual(refused, { _tag: "QueueFull" })
       assert.deepEqual((yield* store.conversations({ userId: "bob", limit: 10 })).items, [])
+    })
+  ),
+
+  define(
+    "only what can not begin at once counts as waiting",
+    Effect.gen(function* () {
+      const limits = { maxQueued: 0, maxConcurrent: 2 }
+      yield* create(limits)
+      yield* create(limits)
+      assert.deepEqual(yield* tryCreate(limits), { _tag: "QueueFull" })
+      const run = yield* claim()
+      assert.deepEqual(yield* tryCreate(limits), { _tag: "QueueFull" })
+      yield* end(run)
+      yield* create(limits)
+      assert.deepEqual(yield* tryCreate(limits), { _tag: "QueueFull" })
+      assert.equal((yield* tryCreate({ ...limits, maxQueued: 1 }))._tag, "Created")
+    })
+  ),
+
+  define(
+    "a user of whom nothing waits has a place in a queue that others have filled",
+    Effect.gen(function* () {
+      const limits = { maxQueued: 2, placeForEach: true }
+      yield* create(limits)
+      yield* create(limits)
+      assert.deepEqual(yield* tryCreate(limits), { _tag: "QueueFull" })
+      yield* create({ ...limits, userId: "bob" })
+      assert.deepEqual(yield* tryCreate({ ...limits, userId: "bob" }), { _tag: "QueueFull" })
+      assert.deepEqual(yield* tryCreate({ ...limits, maxQueued: 0, userId: "carol" }), { _tag: "QueueFull" })
+    })
+  ),
+
+  define(
+    "where nothing new can be made, a repeated request still finds its run",
+    Effect.gen(function* () {
+      const idempotency = { key: "once", bodyHash: "a" }
+      const again = { idempotency, onlyRepeated: true }
+      assert.deepEqual(yield* tryCreate(again), { _tag: "New" })
+      const run = yield* create({ idempotency })
+      const found = yield* tryCreate(again)
+      assert.equal(found._tag === "Duplicate" && found.row.runId, run.runId)
+      assert.deepEqual(yield* tryCreate({ ...again, idempotency: { key: "once", bodyHash: "b" } }), {
+        _tag: "KeyReused"
+      })
+      assert.deepEqual(yield* tryCreate({ onlyRepeated: true }), { _tag: "New" })
     })
   ),
 

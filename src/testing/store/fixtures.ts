@@ -172,6 +172,8 @@ export const request = ({ message = "hello", ...options }: NewRun = {}): Effect.
       brought: [],
       rejectIfBusy: false,
       maxQueued: 1000,
+      maxConcurrent: 0,
+      placeForEach: false,
       ...options,
       runId,
       conversationId,

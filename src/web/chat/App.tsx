@@ -14,6 +14,7 @@ import { Header } from "./Header.js"
 import { useKeys } from "./Keys.js"
 import { Notices } from "./Notices.js"
 import type { Page } from "./Page.js"
+import { ProblemNote } from "./ProblemNote.js"
 import { Sidebar } from "./Sidebar.js"
 import { SignIn } from "./SignIn.js"
 import { Turn } from "./Turn.js"
@@ -94,6 +95,9 @@ export const App = ({ page }: { readonly page: Page }) => {
           </main>
           <div class="foot-of-page">
             <ToEnd page={page} />
+            <div>
+              <ProblemNote />
+            </div>
             {!page.signedOut.value && <Composer />}
           </div>
         </div>

@@ -10,36 +10,6 @@ import { Icon } from "../ui/Icon.js"
 import { usePage } from "./Context.js"
 import { Manner } from "./Manner.js"
 
-const Problem = () => {
-  const { problem } = usePage()
-  const shown = problem.value
-  if (shown === undefined) return null
-  return (
-    <div class="problem" role="alert">
-      <Icon name="alert" />
-      <span>
-        {t(shown.text)}
-        {shown.detail !== undefined && <bdi class="detail"> {shown.detail}</bdi>}
-      </span>
-      {shown.again !== undefined && (
-        <button type="button" class="quiet" onClick={shown.again}>
-          {t("problem.again")}
-        </button>
-      )}
-      <button
-        type="button"
-        class="plain"
-        aria-label={t("common.close")}
-        onClick={() => {
-          problem.value = undefined
-        }}
-      >
-        <Icon name="close" />
-      </button>
-    </div>
-  )
-}
-
 /** Stops the answer that is under way. */
 const Stop = () => {
   const { attempt, thread } = usePage()
@@ -85,7 +55,6 @@ export const Composer = () => {
   }
   return (
     <form class="composer" onSubmit={submit}>
-      <Problem />
       <div class="box">
         <label for="message" class="visually-hidden">
           {t("composer.label")}

@@ -28,7 +28,7 @@ export interface Problem extends Failure {
 }
 
 /**
- * The page.
+ * The page: its parts, how it stands, and what can be done on it.
  *
  * @since 0.1.0
  * @category models

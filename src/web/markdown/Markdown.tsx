@@ -4,23 +4,22 @@
  * @since 0.1.0
  */
 import { useLayoutEffect, useRef } from "preact/hooks"
-import * as Smd from "streaming-markdown"
-import { makeRenderer } from "./Renderer.js"
+import { makeWriter, type Writer } from "./Renderer.js"
 
 interface Drawn {
-  readonly parser: Smd.Parser
+  readonly writer: Writer
   readonly text: string
   readonly ended: boolean
 }
 
 const advance = (root: HTMLElement, before: Drawn | undefined, text: string, arriving: boolean): Drawn => {
   const goesOn = before !== undefined && text.startsWith(before.text) && (!before.ended || text === before.text)
-  const parser = goesOn ? before.parser : Smd.parser(makeRenderer(root))
+  const writer = goesOn ? before.writer : makeWriter(root)
   const from = goesOn ? before.text.length : 0
-  if (from < text.length) Smd.parser_write(parser, text.slice(from))
+  if (from < text.length) writer.write(text.slice(from))
   const ended = goesOn && before.ended
-  if (!arriving && !ended) Smd.parser_end(parser)
-  return { parser, text, ended: ended || !arriving }
+  if (!arriving && !ended) writer.end()
+  return { writer, text, ended: ended || !arriving }
 }
 
 /**

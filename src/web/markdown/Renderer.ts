@@ -103,16 +103,32 @@ const attribute = (element: HTMLElement, kind: Smd.Attr, value: string) => {
 }
 
 /**
- * A renderer into an element, which it empties first.
+ * What parses a text piece by piece and draws it. `end` draws what was held back because it could still have become
+ * markup.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Writer {
+  readonly write: (text: string) => void
+  readonly end: () => void
+}
+
+/** What no markup begins with in the middle of a line, and so may be seen before it is sure what follows. */
+const plain = /^[\p{L}\p{M}\p{N}.,;:?…、。，；：？！]+$/u
+
+/**
+ * A writer into an element, which it empties first.
  *
  * @since 0.1.0
  * @category constructors
  */
-export const makeRenderer = (root: HTMLElement): Smd.Renderer<undefined> => {
+export const makeWriter = (root: HTMLElement): Writer => {
   root.replaceChildren()
   const open: Array<HTMLElement> = [root]
   const inside = () => open.at(-1) ?? root
-  return {
+  const early = new Text()
+  const parser = Smd.parser({
     data: undefined,
     add_token: (_, token) => {
       if (token !== Smd.DOCUMENT) open.push(place(inside(), token))
@@ -127,5 +143,19 @@ export const makeRenderer = (root: HTMLElement): Smd.Renderer<undefined> => {
       else inside().append(text)
     },
     set_attr: (_, kind, value) => attribute(inside(), kind, value)
+  })
+  return {
+    write: (text) => {
+      early.remove()
+      Smd.parser_write(parser, text)
+      // The parser always holds back the last character.
+      if (inside() === root || !plain.test(parser.pending)) return
+      early.data = parser.pending
+      inside().append(early)
+    },
+    end: () => {
+      early.remove()
+      Smd.parser_end(parser)
+    }
   }
 }

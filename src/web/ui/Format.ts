@@ -6,7 +6,7 @@
 import { language, t } from "../i18n/index.js"
 
 /**
- * A number.
+ * A number with its groups of digits.
  *
  * @since 0.1.0
  * @category formatting

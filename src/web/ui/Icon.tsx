@@ -40,7 +40,7 @@ const paths = {
 export type IconName = keyof typeof paths
 
 /**
- * A sign.
+ * A sign beside, or in place of, words.
  *
  * @since 0.1.0
  * @category components

@@ -106,7 +106,7 @@ export const make = async (options: {
     Agent.Agent,
     Effect.map(models, (made) => Agent.make({ models: made, limits }))
   ).pipe(Layer.provide(NodeHttpClient.layerUndici))
-  const engine = Layer.provide(Runlet.layer({ filename: file, limitUsers: false }), agent)
+  const engine = Layer.provideMerge(Runlet.layer({ filename: file, limitUsers: false }), agent)
   const layer = HttpServer.layer({ port: 0, limits }).pipe(Layer.provide(Auth.layerNone), Layer.provideMerge(engine))
   const runtime = ManagedRuntime.make(layer)
   const port = await runtime.runPromise(
@@ -137,6 +137,26 @@ export const make = async (options: {
       const last = lengthen(file, run.runId, events)
       return { all: run, tail: viewOf(run.runId, last - 100) }
     },
+    read: ({ upstream: _, ...script }, count) =>
+      runtime.runPromise(
+        Effect.gen(function* () {
+          const { models } = yield* Agent.Agent
+          const request = {
+            runId: "r",
+            conversationId: "c",
+            attempt: 1,
+            iteration: 1,
+            messages: [{ role: "user", content: JSON.stringify(script) } as const],
+            tools: [],
+            enableThinking: false,
+            continueDraft: false
+          }
+          const model = models.get("scripted")
+          if (model === undefined) return
+          const all = Array.from({ length: count }, () => Stream.runDrain(model.stream(request)))
+          yield* Effect.orDie(Effect.all(all, { concurrency: "unbounded", discard: true }))
+        })
+      ),
     disk: () => {
       const db = new Database(file)
       db.pragma("wal_checkpoint(TRUNCATE)")

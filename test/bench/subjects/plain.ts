@@ -236,6 +236,10 @@ export const make = async (storage: "memory" | "FULL" | "NORMAL"): Promise<Subje
       flush()
       return { all: viewOf(run), tail: viewOf(run, events - 100) }
     },
+    read: async (plan, count) => {
+      const { signal } = new AbortController()
+      await Promise.all(Array.from({ length: count }, () => readUpstream(plan, signal, () => undefined)))
+    },
     ...(db !== undefined && { disk: db.disk })
   }
 }

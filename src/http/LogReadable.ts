@@ -1,0 +1,167 @@
+/**
+ * A view of a log as the bytes of a response, driven by callbacks: the live end of a run costs each of its readers one
+ * look and one write for every commit. It holds nothing but a cursor: it asks for what lies behind it when the response
+ * took what came before. Only where the live tail does not reach does it ask the store, as an effect.
+ *
+ * @since 0.1.0
+ */
+import { Readable } from "node:stream"
+import * as Effect from "effect/Effect"
+import type * as Exit from "effect/Exit"
+import type { Compacted, Unavailable } from "../domain/RunError.js"
+import type { Frame, Pull, View } from "../engine/RunEngine.js"
+import type * as Sse from "./Sse.js"
+
+/**
+ * How a stream is written: SSE or lines.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Format {
+  readonly contentType: string
+  readonly preamble: string
+  readonly heartbeat: string
+  readonly control: (frame: Sse.ControlFrame) => string
+  readonly frame: (frame: Frame) => string
+}
+
+/**
+ * `first` and `last` are text around the log; `run` starts an effect and answers how to interrupt it.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Options {
+  readonly format: Format
+  readonly first: string
+  readonly view?: View | undefined
+  readonly after: number
+  readonly last?: string | undefined
+  readonly run: <A>(effect: Effect.Effect<A>, options: { readonly onExit: (exit: Exit.Exit<A>) => void }) => () => void
+}
+
+/**
+ * Text as bytes.
+ *
+ * @since 0.1.0
+ * @category encoding
+ */
+export const bytesOf = (text: string): Uint8Array => encoder.encode(text)
+
+const encoder = new TextEncoder()
+
+interface Encoded {
+  readonly last: Frame
+  readonly format: Format
+  readonly bytes: Uint8Array
+}
+
+/** The bytes of a piece of a log by its first frame, so that viewers who stand at one place share them. */
+const shared = new WeakMap<Frame, Encoded>()
+
+const encode = (frames: ReadonlyArray<Frame>, format: Format): Uint8Array => {
+  const [first] = frames
+  const last = frames.at(-1)
+  const known = first === undefined ? undefined : shared.get(first)
+  if (known !== undefined && known.last === last && known.format === format) return known.bytes
+  let text = ""
+  for (const frame of frames) text += format.frame(frame)
+  const bytes = bytesOf(text)
+  if (first !== undefined && last !== undefined) shared.set(first, { last, format, bytes })
+  return bytes
+}
+
+const ended: Pull = { _tag: "end" }
+
+/** A view that fails ends: its reader comes back by cursor. */
+const safely = (view: View, pull: Effect.Effect<Pull, Unavailable | Compacted>): Effect.Effect<Pull> =>
+  Effect.catchAll(pull, (error) =>
+    Effect.as(Effect.annotateLogs(Effect.logWarning("a view ended early", error._tag), "runId", view.runId), ended)
+  )
+
+/**
+ * The bytes of a response that shows a log.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export class LogReadable extends Readable {
+  private begun = false
+  /** Whether a bell or the store will answer. */
+  private waiting = false
+  private over = false
+  private cursor: number
+  private interrupt: (() => void) | undefined
+
+  constructor(private readonly options: Options) {
+    super()
+    this.cursor = options.after
+  }
+
+  override _read(): void {
+    if (!this.begun) {
+      this.begun = true
+      this.push(bytesOf(this.options.first))
+    } else if (!this.waiting && !this.over) {
+      this.look()
+    }
+  }
+
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    this.over = true
+    this.interrupt?.()
+    done(error)
+  }
+
+  /** Ends the response after what it has, without breaking a frame. */
+  end(): void {
+    if (this.over) return
+    this.over = true
+    this.interrupt?.()
+    this.push(null)
+  }
+
+  private readonly ring = (pulse: boolean): void => {
+    this.waiting = false
+    if (!this.over) this.look(pulse)
+  }
+
+  private look(pulse = false): void {
+    const { format, run, view } = this.options
+    const found = view?.poll(this.cursor, this.ring)
+    if (found === "waiting") {
+      this.waiting = true
+      if (pulse) this.push(bytesOf(format.heartbeat))
+    } else if (found !== undefined) {
+      this.show(found)
+    } else if (view === undefined) {
+      this.finish()
+    } else {
+      this.waiting = true
+      this.interrupt = run(safely(view, view.pull(this.cursor)), {
+        onExit: (exit) => {
+          this.waiting = false
+          if (!this.over) this.answer(exit._tag === "Success" ? exit.value : ended)
+        }
+      })
+    }
+  }
+
+  private answer(pull: Pull): void {
+    if (pull._tag === "end") this.finish()
+    else if (pull._tag === "idle") this.push(bytesOf(this.options.format.heartbeat))
+    else this.show(pull.frames)
+  }
+
+  private show(frames: ReadonlyArray<Frame>): void {
+    this.cursor = frames.at(-1)?.seq ?? this.cursor
+    this.push(encode(frames, this.options.format))
+  }
+
+  private finish(): void {
+    this.over = true
+    if (this.options.last !== undefined) this.push(bytesOf(this.options.last))
+    this.push(null)
+  }
+}
