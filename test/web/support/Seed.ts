@@ -48,7 +48,9 @@ const put = (
       },
       events: log.slice(0, 1).map(stored),
       rejectIfBusy: false,
-      maxQueued: 10
+      maxQueued: 10,
+      maxConcurrent: 10,
+      placeForEach: false
     })
     if (!("row" in created)) throw new Error(`The run was not created: ${created._tag}`)
     const { key, ord, runId } = created.row
