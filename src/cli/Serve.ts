@@ -52,14 +52,14 @@ const cannotListen = ({ cause }: ServeError, { host, port }: Config.Config): Fai
   })
 }
 
-const cannotOpen = ({ reason }: StoreError, { data }: Config.Config): Failure =>
-  new Failure({
-    message:
-      reason === "corrupt"
-        ? `The database ${data} is damaged, or of a newer version. Restore it, or choose another with --data`
-        : `The database ${data} can not be opened. Check that it may be written and is not locked, or choose another with --data`,
-    exitCode: 1
-  })
+const cannotOpen = ({ reason }: StoreError, { data }: Config.Config): Failure => {
+  const reasons = {
+    corrupt: "is damaged. See what `runlet doctor` says, restore a backup, or choose another with --data",
+    newer: "was changed by a newer version of Runlet. Use that version, or choose another database with --data",
+    unavailable: "can not be opened. Check that it may be written and is not locked, or choose another with --data"
+  }
+  return new Failure({ message: `The database ${data} ${reasons[reason]}`, exitCode: 1 })
+}
 
 const authentication = (config: Config.Config): Effect.Effect<Layer.Layer<Auth.Authentication>, Failure> => {
   const { auth, host } = config

@@ -22,13 +22,13 @@ import type { ToolConflict } from "../tool/Tool.js"
 
 /**
  * The store did not do what was asked. `unavailable` may pass by itself (locked, full, connection lost), `corrupt`
- * will not.
+ * will not. `newer`: it can not be opened, because a newer version of this program has changed it.
  *
  * @since 0.1.0
  * @category errors
  */
 export class StoreError extends Schema.TaggedError<StoreError>()("StoreError", {
-  reason: Schema.Literal("unavailable", "corrupt"),
+  reason: Schema.Literal("unavailable", "corrupt", "newer"),
   method: Schema.String,
   cause: Schema.Defect
 }) {}

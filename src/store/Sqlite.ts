@@ -74,8 +74,8 @@ const clients = ({
     yield* retryBusy(write.unsafe(`PRAGMA synchronous = ${synchronous}`))
     yield* retryBusy(write.unsafe("PRAGMA foreign_keys = ON"))
     yield* retryBusy(write.unsafe("PRAGMA journal_size_limit = 67108864"))
-    yield* retryBusy(reclaimable(write))
     yield* Effect.provideService(SqlStore.migrate, WriteClient, write)
+    yield* retryBusy(reclaimable(write))
     const read = yield* open({ filename, readonly: true })
     return Context.make(WriteClient, write).pipe(Context.add(ReadClient, read))
   }).pipe(

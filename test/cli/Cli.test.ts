@@ -98,7 +98,7 @@ describe("serve", () => {
         (reason: StoreError["reason"]): Wiring =>
         () =>
           Layer.fail(new StoreError({ reason, method: "open", cause: new Error("SQLITE_CANTOPEN") }))
-      for (const reason of ["unavailable", "corrupt"] as const) {
+      for (const reason of ["unavailable", "corrupt", "newer"] as const) {
         const [exitCode, message] = yield* failure(["serve", "--port", "0", "--data", "x.db"], broken(reason))
         expect(exitCode).toBe(1)
         expect(message).toMatch(/^The database x\.db .*--data$/)

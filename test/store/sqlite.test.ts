@@ -314,17 +314,6 @@ describe("broken contents", () => {
       expect(yield* opening(join(filename, "..", "nowhere", "x.db"))).toMatchObject({ reason: "unavailable" })
     })
   )
-
-  it.scoped("a database of a newer version is refused", () =>
-    Effect.gen(function* () {
-      const filename = yield* databaseFile
-      yield* Effect.scoped(Layer.build(Sqlite.layer({ filename })))
-      const db = yield* raw(filename)
-      db.prepare("INSERT INTO runlet_migrations (migration_id, name) VALUES (999, 'future')").run()
-      const error = yield* Effect.flip(Effect.scoped(Layer.build(Layer.fresh(Sqlite.layer({ filename })))))
-      expect(error).toMatchObject({ _tag: "StoreError", reason: "corrupt", method: "migrate" })
-    })
-  )
 })
 
 describe("several processes", () => {

@@ -200,6 +200,6 @@ export const migrate: Effect.Effect<void, StoreError, WriteClient> = Effect.gen(
     Effect.catchTag("SqlError", (error) => Effect.fail(refail("migrate")(error)))
   )
   if (found > known) {
-    return yield* failed("corrupt")(new Error("The database was made by a newer version of this program"))
+    return yield* failed("newer")(new Error(`The database has schema version ${found}, this program knows ${known}`))
   }
 })
