@@ -126,37 +126,56 @@ const end = from<Plan.Move>(
 
 const talk = weighted([4, text], [1, reasoning], [2, sleep])
 
-/**
- * A turn of a model that makes such calls. It may fail some times before it succeeds.
- *
- * @since 0.1.0
- * @category arbitraries
- */
-export const turn = (calls: FastCheck.Arbitrary<Call> = call): FastCheck.Arbitrary<Plan.Turn> => {
-  const called = withId(calls)
-  const moves = weighted<ReadonlyArray<Plan.Move>>(
+/** A call that was made before in the script, once more: by number, among those of earlier turns. */
+interface Again {
+  readonly again: number
+}
+
+type Draft = ReadonlyArray<Plan.Move | Again>
+
+/** A turn of a model; it may fail some times before it succeeds. */
+const turn = (calls: FastCheck.Arbitrary<Call>) => {
+  const called = weighted<Plan.Move | Again>([3, withId(calls)], [1, FastCheck.nat(5).map((again) => ({ again }))])
+  const moves = weighted<Draft>(
     [3, some(talk, 1, 4)],
     [7, FastCheck.tuple(few(talk, 2), some(called, 1, 3), few(talk, 1)).map((all) => all.flat())],
-    [1, few(weighted([1, talk], [1, called], [1, badCall]), 5)]
+    [1, few(weighted<Plan.Move | Again>([1, talk], [1, called], [1, badCall]), 5)]
   )
-  const broken = FastCheck.tuple(moves, end).map(([all, last]): ReadonlyArray<Plan.Move> => [...all, last])
+  const broken = FastCheck.tuple(moves, end).map(([all, last]): Draft => [...all, last])
   return FastCheck.record({
     tries: FastCheck.tuple(
       weighted([3, constant([])], [1, some(broken, 1, 3)]),
       weighted([12, moves], [1, broken])
-    ).map(([failures, last]): Plan.Turn["tries"] => [...failures, last]),
+    ).map(([failures, last]): ReadonlyArray<Draft> => [...failures, last]),
     reason: optional(from("length" as const, "content_filter" as const), 20)
-  }).map(({ reason, tries }) => ({ tries, ...(reason !== undefined && { reason }) }))
+  })
 }
 
+const isCall = (move: Plan.Move): move is Plan.Move & Call => "call" in move && "input" in move
+
 /**
- * What a run's model says, turn by turn.
+ * What a run's model says, turn by turn. Its calls are such as `calls` makes (by default of the recording tools); some
+ * are made again later.
  *
  * @since 0.1.0
  * @category arbitraries
  */
-export const script = (calls?: FastCheck.Arbitrary<Call>): FastCheck.Arbitrary<ReadonlyArray<Plan.Turn>> =>
-  some(turn(calls), 1, 4)
+export const script = (calls: FastCheck.Arbitrary<Call> = call): FastCheck.Arbitrary<ReadonlyArray<Plan.Turn>> =>
+  some(turn(calls), 1, 4).map((drafts) => {
+    const made: Array<Call> = []
+    return drafts.map(({ reason, tries }): Plan.Turn => {
+      const before = [...made]
+      const plain = tries.map((moves) =>
+        moves.flatMap((move): ReadonlyArray<Plan.Move> => {
+          if (!("again" in move)) return [move]
+          const earlier = before[move.again % Math.max(1, before.length)]
+          return earlier === undefined ? [] : [{ call: earlier.call, input: earlier.input }]
+        })
+      )
+      made.push(...plain.flat().filter(isCall))
+      return { tries: plain, ...(reason !== undefined && { reason }) }
+    })
+  })
 
 const soon = weighted([3, FastCheck.integer({ min: 1, max: 12 })], [1, FastCheck.integer({ min: 13, max: 60 })])
 const crash = from("crash-before" as const, "crash-after" as const)
@@ -283,6 +302,19 @@ const again: FastCheck.Arbitrary<Plan.Command> = withTime(
   })
 )
 
+const doubt = from("applied" as const, "abandon" as const, "retry" as const)
+
+/**
+ * What a person says to what is asked.
+ *
+ * @since 0.1.0
+ * @category arbitraries
+ */
+export const answers: FastCheck.Arbitrary<Plan.Answers> = FastCheck.record({
+  how: from("yes" as const, "yes" as const, "no" as const, "other" as const),
+  doubt
+})
+
 /**
  * What people and operators do.
  *
@@ -298,11 +330,11 @@ export const command: FastCheck.Arbitrary<Plan.Command> = weighted<Plan.Command>
         {
           do: constant("decide" as const),
           which: FastCheck.nat(2),
-          how: from("yes" as const, "yes" as const, "no" as const, "other" as const),
+          says: answers,
           hash: weighted([5, constant("none" as const)], [1, constant("wrong" as const)]),
           twice: FastCheck.boolean()
         },
-        { requiredKeys: ["do" as const, "which" as const, "how" as const] }
+        { requiredKeys: ["do" as const, "which" as const, "says" as const] }
       )
     )
   ],
@@ -350,10 +382,10 @@ export const planOf = (calls?: FastCheck.Arbitrary<Call>): FastCheck.Arbitrary<P
       ([one, rest]): ReadonlyArray<Plan.Command> => [one, ...rest]
     ),
     hasty: optional(
-      FastCheck.record({ at: FastCheck.nat(2), how: from("yes" as const, "yes" as const, "no" as const) }),
+      FastCheck.record({ at: FastCheck.nat(2), how: from("yes" as const, "yes" as const, "no" as const), doubt }),
       4
     ),
-    afterwards: from("yes" as const, "no", "other")
+    afterwards: answers
   })
 
 /**

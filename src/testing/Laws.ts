@@ -10,6 +10,7 @@ import * as Snapshot from "../domain/Snapshot.js"
 import * as Json from "../tool/Json.js"
 import { all as histories, ofLogs as historyLogs } from "./HistoryLaws.js"
 import { forEvents, forRuns, type Law, runOf, stateAt, whole } from "./Law.js"
+import { all as limits } from "./LimitLaws.js"
 import type { Observed } from "./Observed.js"
 import { ofLogs as toolLogs, all as tools } from "./ToolLaws.js"
 
@@ -131,6 +132,42 @@ export const sameFold: Law = {
         : [`${runId}: at ${snapshot.lastSeq} ${shown(snapshot)} is not ${expected}`]
     })
   ]
+}
+
+/**
+ * A checkpoint holds what its log holds up to it, so that with the rest of the log it is the whole.
+ *
+ * @since 0.1.0
+ * @category laws
+ */
+export const checkpointsHoldTheirLog: Law = {
+  name: "a checkpoint holds what its log holds up to it",
+  check: (observed) =>
+    observed.checkpoints.flatMap(({ checkpoint, runId }) => {
+      const run = runOf(observed, runId)
+      const state = stateAt(run, checkpoint.seq)
+      const calls = RunState.turns(state).flatMap((turn) => turn.calls)
+      const settled = calls.filter((call) => call.result !== undefined)
+      const { event } = run.log[checkpoint.seq - 1] ?? {}
+      const expected = {
+        kind: event?.type === "checkpoint" ? event.checkpointKind : undefined,
+        lengths: [state.textLength, state.reasoningLength, state.iteration],
+        draft: [RunState.text(state), RunState.text(state, "reasoning")],
+        settled: settled.map((call) => [call.id, call.name, Json.hash(call.result?.result)]),
+        pending: calls.filter((call) => call.result === undefined).map((call) => call.id)
+      }
+      const { assistantDraft, toolResults } = checkpoint.resumeState
+      const held = {
+        kind: checkpoint.kind,
+        lengths: [checkpoint.textLength, checkpoint.reasoningLength, checkpoint.lastIteration],
+        draft: [assistantDraft.text, assistantDraft.reasoning ?? ""],
+        settled: toolResults.map((one) => [one.toolCallId, one.toolName, Json.hash(one.result)]),
+        pending: checkpoint.pendingToolCallIds
+      }
+      return Json.canonical(held) === Json.canonical(expected)
+        ? []
+        : [`${runId}: at ${checkpoint.seq} ${JSON.stringify(held)} is not ${JSON.stringify(expected)}`]
+    })
 }
 
 /**
@@ -263,6 +300,72 @@ export const answersAreTrue: Law = {
 }
 
 /**
+ * The same key and body is the same run; another body under the same key is none.
+ *
+ * @since 0.1.0
+ * @category laws
+ */
+export const keysAreRuns: Law = {
+  name: "the same key and body is the same run, and another body under that key is none",
+  check: (observed) => {
+    const first = new Map<string, { readonly body: string | undefined; readonly runId: unknown }>()
+    return observed.commands.flatMap(({ answer, body, key }) => {
+      if (answer._tag !== "Ok" || key === undefined) return []
+      const runId = field(answer.value, "runId")
+      const before = first.get(key)
+      if (before === undefined) first.set(key, { body, runId })
+      if (before === undefined || (before.body === body && before.runId === runId)) return []
+      return [`${key}: ${String(before.runId)} for ${before.body}, ${String(runId)} for ${body}`]
+    })
+  }
+}
+
+/**
+ * A run is not resumed beside a later one of its conversation.
+ *
+ * @since 0.1.0
+ * @category laws
+ */
+export const noResumeBehind = forEvents(
+  "a run is not resumed beside a later one of its conversation",
+  ({ createdAt, event }, run, { runs }) => {
+    if (event.type !== "run-resumed" || event.reason !== "resume") return undefined
+    const later = runs
+      .slice(runs.indexOf(run) + 1)
+      .find(
+        (other) => other.conversationId === run.conversationId && (other.log[0]?.createdAt ?? createdAt) < createdAt
+      )
+    return later === undefined ? undefined : `${later.runId} was there already`
+  }
+)
+
+/**
+ * What stands behind in a log is not older than what stands before.
+ *
+ * @since 0.1.0
+ * @category laws
+ */
+export const timeGoesOn = forRuns("what stands behind in a log is not older than what stands before", (run) =>
+  run.log.flatMap(({ createdAt, seq }, index) => {
+    const before = run.log[index - 1]?.createdAt ?? createdAt
+    return before <= createdAt ? [] : [`${seq} is ${before - createdAt} ms older`]
+  })
+)
+
+/**
+ * An end tells what all turns together have used.
+ *
+ * @since 0.1.0
+ * @category laws
+ */
+export const usageAddsUp = forEvents("an end tells what all turns together have used", ({ before, event }) =>
+  (event.type === "finish" || event.type === "cancelled" || event.type === "error") &&
+  Json.canonical(event.usage) !== Json.canonical(before.usage)
+    ? `${JSON.stringify(event.usage)} is not ${JSON.stringify(before.usage)}`
+    : undefined
+)
+
+/**
  * No secret stands in any event, snapshot, answer or turn.
  *
  * @since 0.1.0
@@ -275,6 +378,7 @@ export const noSecret: Law = {
       ["a log", observed.runs.map((run) => run.log)],
       ["a turn row", observed.runs.map((run) => run.turns)],
       ["a snapshot", observed.snapshots],
+      ["a checkpoint", observed.checkpoints],
       ["an answer", observed.commands],
       ["a client's frame", observed.clients]
     ]
@@ -297,6 +401,8 @@ export const ofLogs: ReadonlyArray<Law> = [
   legalTransitions,
   checkpointsInPlace,
   countsUp,
+  timeGoesOn,
+  usageAddsUp,
   ...toolLogs,
   ...historyLogs
 ]
@@ -318,10 +424,16 @@ export const all: ReadonlyArray<Law> = [
   turnRowsAreTheFold,
   endsSomewhere,
   checkpointsInPlace,
+  checkpointsHoldTheirLog,
   countsUp,
+  timeGoesOn,
+  usageAddsUp,
   oneRunAtATime,
+  noResumeBehind,
   answersAreTrue,
+  keysAreRuns,
   noSecret,
+  ...limits,
   ...tools,
   ...histories
 ]

@@ -4,6 +4,7 @@
  * @since 0.1.0
  */
 import type { ToolKind, ToolPhase } from "../domain/AgentEvent.js"
+import type { AgentRunCheckpoint } from "../domain/Checkpoint.js"
 import type { Envelope } from "../domain/Envelope.js"
 import type { Snapshot } from "../domain/Snapshot.js"
 import type { ModelRequest } from "../model/Model.js"
@@ -32,6 +33,17 @@ export interface ObservedSnapshot {
   readonly runId: string
   readonly stored: number
   readonly snapshot: Snapshot
+}
+
+/**
+ * A checkpoint that somebody was shown.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface ObservedCheckpoint {
+  readonly runId: string
+  readonly checkpoint: AgentRunCheckpoint
 }
 
 /**
@@ -69,14 +81,14 @@ export interface ObservedClient {
 }
 
 /**
- * Something a tool did. `begin`: its handler was called; `effect`: the world was changed; `probe`: it was asked for a
- * key. `seq` is how much of the run's log was stored at that moment, `held` whether the process held the run's lease.
+ * Something a tool did. `begin`: its handler was called; `effect`: the world was changed; `end`: the handler is done, or
+ * was interrupted; `probe`: it was asked for a key. `seq` is how much of the run's log was stored at that moment, `held` whether the process held the run's lease.
  *
  * @since 0.1.0
  * @category models
  */
 export interface LedgerEntry {
-  readonly what: "begin" | "effect" | "probe"
+  readonly what: "begin" | "effect" | "end" | "probe"
   readonly at: number
   readonly process: string
   readonly runId: string
@@ -108,7 +120,7 @@ export interface ObservedRequest {
 
 /**
  * A command to an engine and its answer: the value, the name of the refusal, or nothing when the process died first.
- * `mistaken`: it must not be obeyed.
+ * `mistaken`: it must not be obeyed. `key`: the caller's idempotency key, and `body` what was asked under it.
  *
  * @since 0.1.0
  * @category models
@@ -120,6 +132,8 @@ export interface ObservedCommand {
   readonly runId: string | undefined
   readonly approvalId?: string | undefined
   readonly mistaken?: boolean | undefined
+  readonly key?: string | undefined
+  readonly body?: string | undefined
   readonly answer:
     | { readonly _tag: "Ok"; readonly value: unknown }
     | { readonly _tag: "Refused"; readonly error: string; readonly message: string }
@@ -127,8 +141,21 @@ export interface ObservedCommand {
 }
 
 /**
- * Everything. `secrets` were given to the system and must not come out of it; `active` is, from time to time, how many
- * runs of a conversation were executing or waiting for a person.
+ * The limits that were in force, as far as laws know them.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface ObservedLimits {
+  readonly maxIterations: number
+  readonly maxToolConcurrency: number
+  readonly maxAttempts: number
+  readonly approvalTtlMs: number
+}
+
+/**
+ * Everything. `runs` are in the order of their creation; `secrets` were given to the system and must not come out of it;
+ * `active` is, from time to time, how many runs of a conversation were executing or waiting for a person.
  *
  * @since 0.1.0
  * @category models
@@ -136,10 +163,30 @@ export interface ObservedCommand {
 export interface Observed {
   readonly runs: ReadonlyArray<ObservedRun>
   readonly snapshots: ReadonlyArray<ObservedSnapshot>
+  readonly checkpoints: ReadonlyArray<ObservedCheckpoint>
   readonly clients: ReadonlyArray<ObservedClient>
   readonly ledger: ReadonlyArray<LedgerEntry>
   readonly requests: ReadonlyArray<ObservedRequest>
   readonly commands: ReadonlyArray<ObservedCommand>
   readonly active: ReadonlyArray<{ readonly at: number; readonly conversationId: string; readonly runs: number }>
   readonly secrets: ReadonlyArray<string>
+  readonly limits?: ObservedLimits | undefined
+}
+
+/**
+ * Nothing: where an observation of one's own begins.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const nothing: Observed = {
+  runs: [],
+  snapshots: [],
+  checkpoints: [],
+  clients: [],
+  ledger: [],
+  requests: [],
+  commands: [],
+  active: [],
+  secrets: []
 }

@@ -60,7 +60,7 @@ export type Command = {
   | {
       readonly do: "decide"
       readonly which: number
-      readonly how: "yes" | "no" | "other"
+      readonly says: Answers
       /** The hash of what was shown is sent along, unless `none` or a `wrong` one is. */
       readonly hash?: "none" | "wrong" | undefined
       readonly twice?: boolean | undefined
@@ -79,6 +79,18 @@ export interface Client {
   readonly at: number
   readonly after: number
   readonly visits: ReadonlyArray<Visit>
+}
+
+/**
+ * What a person says to what is asked: `how` to a request for an approval (`other`: edits it), `doubt` to one about an
+ * unknown outcome.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Answers {
+  readonly how: "yes" | "no" | "other"
+  readonly doubt: "applied" | "abandon" | "retry"
 }
 
 /**
@@ -110,8 +122,8 @@ export interface Plan {
   readonly faults: ReadonlyArray<ReadonlyArray<Fault>>
   readonly clients: ReadonlyArray<Client>
   readonly commands: ReadonlyArray<Command>
-  readonly hasty?: { readonly at: number; readonly how: "yes" | "no" } | undefined
-  readonly afterwards: "yes" | "no" | "other"
+  readonly hasty?: ({ readonly at: number } & Answers) | undefined
+  readonly afterwards: Answers
 }
 
 const fails = {

@@ -63,6 +63,26 @@ export const note = (
   })
 
 /**
+ * A handler at work, with its beginning and its end written down. A process that is gone writes no end.
+ *
+ * @since 0.1.0
+ * @category recording
+ */
+export const handling = <A, E, R>(
+  entries: Array<LedgerEntry>,
+  host: Host,
+  tool: Tool,
+  input: unknown,
+  context: Context,
+  handler: Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R> =>
+  Effect.acquireUseRelease(
+    note(entries, host, tool, "begin", input, context),
+    () => handler,
+    () => (host.alive() ? note(entries, host, tool, "end", input, context) : Effect.void)
+  )
+
+/**
  * The tool, recorded. That an act succeeded, or is said by `probe` to have been applied, counts as its effect: what
  * else became of the world only the tool's own laws can know.
  *
@@ -71,22 +91,23 @@ export const note = (
  */
 export const record = (entries: Array<LedgerEntry>, host: Host, tool: Tool): Tool => {
   const { commit, execute, preview, probe } = tool
-  const begin = (input: unknown, context: Context) => note(entries, host, tool, "begin", input, context)
+  const begin = <A, E, R>(input: unknown, context: Context, handler: Effect.Effect<A, E, R>) =>
+    handling(entries, host, tool, input, context, handler)
   const effect = (input: unknown, context: Context) => note(entries, host, tool, "effect", input, context)
   return {
     ...tool,
     ...(preview !== undefined && {
-      preview: (input: unknown, context: ToolContext) => Effect.zipRight(begin(input, context), preview(input, context))
+      preview: (input: unknown, context: ToolContext) => begin(input, context, preview(input, context))
     }),
     ...(execute !== undefined && {
       execute: (input: unknown, context: ToolContext) =>
-        Effect.zipRight(begin(input, context), execute(input, context)).pipe(
+        begin(input, context, execute(input, context)).pipe(
           Effect.tap(() => (ToolRunner.kindOf(tool, input) === "readonly" ? Effect.void : effect(input, context)))
         )
     }),
     ...(commit !== undefined && {
       commit: (input: unknown, context: ToolContext) =>
-        Effect.zipRight(begin(input, context), commit(input, context)).pipe(
+        begin(input, context, commit(input, context)).pipe(
           Effect.flatMap((committed) =>
             committed.within === undefined
               ? Effect.as(effect(input, context), committed)

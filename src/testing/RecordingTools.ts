@@ -120,6 +120,8 @@ const tool = (ledger: Ledger, host: Recorder.Host, fact: Facts): Tool => {
   const keyed = fact.idempotent === true || fact.probes
   const note = (what: LedgerEntry["what"], input: unknown, context: Omit<ToolContext, "progress">) =>
     Recorder.note(ledger.entries, host, made, what, input, context)
+  const handling = <A, E>(input: unknown, context: ToolContext, handler: Effect.Effect<A, E>) =>
+    Recorder.handling(ledger.entries, host, made, input, context, handler)
 
   const place = (context: Omit<ToolContext, "progress">) => `${fact.name} ${context.idempotencyKey}`
 
@@ -140,43 +142,46 @@ const tool = (ledger: Ledger, host: Recorder.Host, fact: Facts): Tool => {
     context: ToolContext,
     reading: boolean
   ): Effect.Effect<unknown, ToolFailure | ToolConflict | ToolInDoubt> =>
-    Effect.gen(function* () {
-      yield* note("begin", input, context)
-      const plan = isInput(input) ? (reading ? input.reads : input.acts) : undefined
-      const behaviour = plan?.[ledger.count(context, reading)] ?? "ok"
-      const does = reading ? Effect.succeed({ saw: isInput(input) ? input.n : null }) : act(input, context)
-      const late = Effect.sleep(Duration.millis(slowMs / 2))
-      if (keyed && !reading && ledger.applied.has(place(context))) return ledger.applied.get(place(context))
-      switch (behaviour) {
-        case "slow":
-          return yield* Effect.zipLeft(Effect.zipRight(late, does), late)
-        case "progress":
-          yield* context.progress("half ")
-          yield* late
-          yield* context.progress("way 😀")
-          return yield* does
-        case "fail":
-          return yield* new ToolFailure({ message: "It did not work." })
-        case "throw":
-          return yield* Effect.die(new Error("It broke."))
-        case "hang":
-          return yield* Effect.never
-        case "doubt-before":
-          return yield* new ToolInDoubt({ message: "No answer." })
-        case "doubt-after":
-          return yield* Effect.zipRight(does, new ToolInDoubt({ message: "No answer." }))
-        case "throw-after":
-          return yield* Effect.zipRight(does, Effect.die(new Error("It broke.")))
-        case "hang-after":
-          return yield* Effect.zipRight(does, Effect.never)
-        case "conflict":
-          return yield* reading || fact.kind !== "write"
-            ? new ToolFailure({ message: "It has changed." })
-            : new ToolConflict({ message: "It has changed." })
-        default:
-          return yield* does
-      }
-    })
+    handling(
+      input,
+      context,
+      Effect.gen(function* () {
+        const plan = isInput(input) ? (reading ? input.reads : input.acts) : undefined
+        const behaviour = plan?.[ledger.count(context, reading)] ?? "ok"
+        const does = reading ? Effect.succeed({ saw: isInput(input) ? input.n : null }) : act(input, context)
+        const late = Effect.sleep(Duration.millis(slowMs / 2))
+        if (keyed && !reading && ledger.applied.has(place(context))) return ledger.applied.get(place(context))
+        switch (behaviour) {
+          case "slow":
+            return yield* Effect.zipLeft(Effect.zipRight(late, does), late)
+          case "progress":
+            yield* context.progress("half ")
+            yield* late
+            yield* context.progress("way 😀")
+            return yield* does
+          case "fail":
+            return yield* new ToolFailure({ message: "It did not work." })
+          case "throw":
+            return yield* Effect.die(new Error("It broke."))
+          case "hang":
+            return yield* Effect.never
+          case "doubt-before":
+            return yield* new ToolInDoubt({ message: "No answer." })
+          case "doubt-after":
+            return yield* Effect.zipRight(does, new ToolInDoubt({ message: "No answer." }))
+          case "throw-after":
+            return yield* Effect.zipRight(does, Effect.die(new Error("It broke.")))
+          case "hang-after":
+            return yield* Effect.zipRight(does, Effect.never)
+          case "conflict":
+            return yield* reading || fact.kind !== "write"
+              ? new ToolFailure({ message: "It has changed." })
+              : new ToolConflict({ message: "It has changed." })
+          default:
+            return yield* does
+        }
+      })
+    )
 
   // For a reading handler or an execution a conflict is a failure like any other.
   const plain = (input: unknown, context: ToolContext, reading: boolean) =>
@@ -193,13 +198,16 @@ const tool = (ledger: Ledger, host: Recorder.Host, fact: Facts): Tool => {
     if (planned !== "within" && planned !== "within-conflict") {
       return Effect.map(behave(input, context, false), (result) => ({ result }))
     }
-    return Effect.map(note("begin", input, context), () => ({
-      result: { key: context.idempotencyKey },
-      within:
-        planned === "within-conflict" && ledger.count(context, false) === 0
-          ? Effect.fail(new ToolConflict({ message: "It has changed." }))
-          : act(input, context)
-    }))
+    const committed = Effect.sync(
+      (): Committed => ({
+        result: { key: context.idempotencyKey },
+        within:
+          planned === "within-conflict" && ledger.count(context, false) === 0
+            ? Effect.fail(new ToolConflict({ message: "It has changed." }))
+            : act(input, context)
+      })
+    )
+    return handling(input, context, committed)
   }
 
   const made: Tool = {

@@ -19,8 +19,15 @@ import * as RunStatus from "../domain/RunStatus.js"
 import type { DecideRequest, RunEngine } from "../engine/RunEngine.js"
 import * as ResumePolicy from "../resume/ResumePolicy.js"
 import type { RunRow, RunStore } from "../store/RunStore.js"
+import * as Json from "../tool/Json.js"
 import type { Tool } from "../tool/Tool.js"
-import type { Observed, ObservedCommand, ObservedSnapshot } from "./Observed.js"
+import {
+  nothing,
+  type Observed,
+  type ObservedCheckpoint,
+  type ObservedCommand,
+  type ObservedSnapshot
+} from "./Observed.js"
 import * as Plan from "./Plan.js"
 import * as Recorder from "./Recorder.js"
 import type * as Stores from "./Stores.js"
@@ -43,6 +50,9 @@ const secret = "canary-4f1d"
 const user = "local"
 const leaseTtlMs = 4_000
 
+/** A case takes a few thousand tasks; more than this without an end are an endless loop. */
+const maxTasks = 60_000
+
 const policies = {
   "restart-iteration": ResumePolicy.layerRestartIteration,
   "continue-draft": ResumePolicy.layerContinueDraft,
@@ -53,6 +63,7 @@ const policies = {
 class Journal {
   readonly commands: Array<ObservedCommand> = []
   readonly snapshots: Array<ObservedSnapshot> = []
+  readonly checkpoints: Array<ObservedCheckpoint> = []
   readonly clients: Array<VirtualClient.VirtualClient> = []
   readonly active: Array<Observed["active"][number]> = []
   /** Accepted runs, in the order of their acceptance. */
@@ -125,7 +136,7 @@ const count = (stack: Stack, journal: Journal): Effect.Effect<void> =>
 const ask = <A, E extends { readonly _tag: string; readonly message: string }>(
   journal: Journal,
   process: TestStack.TestProcess,
-  what: Pick<ObservedCommand, "name" | "runId" | "approvalId" | "mistaken">,
+  what: Omit<ObservedCommand, "at" | "process" | "answer">,
   call: (engine: RunEngine["Type"]) => Effect.Effect<A, E>
 ): Effect.Effect<Option.Option<A>> =>
   Effect.gen(function* () {
@@ -159,16 +170,16 @@ const start = (
   command: Extract<Plan.Command, { readonly do: "start" }>
 ) => {
   const into = command.conversation === undefined ? undefined : journal.runs[command.conversation % journal.runs.length]
+  const body = {
+    message: `script ${command.script}`,
+    ...(into !== undefined && { conversationId: into.conversationId }),
+    ...(command.onBusy !== undefined && { onBusy: command.onBusy }),
+    ...(command.plan === true && { mode: "plan" as const }),
+    ...(command.maxTokens !== undefined && { limits: { maxTokens: command.maxTokens } })
+  }
   return Effect.map(
-    ask(journal, process, { name: "start", runId: undefined }, (engine) =>
-      engine.start({
-        message: `script ${command.script}`,
-        ...(into !== undefined && { conversationId: into.conversationId }),
-        ...(command.onBusy !== undefined && { onBusy: command.onBusy }),
-        ...(command.key !== undefined && { idempotencyKey: command.key }),
-        ...(command.plan === true && { mode: "plan" }),
-        ...(command.maxTokens !== undefined && { limits: { maxTokens: command.maxTokens } })
-      })
+    ask(journal, process, { name: "start", runId: undefined, key: command.key, body: Json.canonical(body) }, (engine) =>
+      engine.start({ ...body, ...(command.key !== undefined && { idempotencyKey: command.key }) })
     ),
     Option.map((run) => journal.accepted(run))
   )
@@ -176,12 +187,10 @@ const start = (
 
 const answerTo = (
   { input, reason, toolName }: EventOf<"approval-request">,
-  how: "yes" | "no" | "other",
+  { doubt, how }: Plan.Answers,
   edit: Edit
 ): Pick<DecideRequest, "decision" | "input"> => {
-  if (reason === "in_doubt") {
-    return { decision: how === "yes" ? "applied" : how === "no" ? "abandon" : "retry" }
-  }
+  if (reason === "in_doubt") return { decision: doubt }
   if (how === "other") return { decision: "edit", input: edit(toolName, input) }
   return { decision: how === "yes" ? "approve" : "reject" }
 }
@@ -191,7 +200,7 @@ const decide = (
   journal: Journal,
   process: TestStack.TestProcess,
   which: number,
-  how: "yes" | "no" | "other",
+  says: Plan.Answers,
   hash: "none" | "wrong" | undefined
 ) =>
   Effect.gen(function* () {
@@ -205,14 +214,14 @@ const decide = (
       { name: "decide", runId, approvalId: approval.approvalId, mistaken: hash === "wrong" },
       (engine) =>
         engine.decide(runId, approval.approvalId, {
-          ...answerTo(approval, how, journal.edit),
+          ...answerTo(approval, says, journal.edit),
           ...(hash !== "none" && { previewHash: hash === "wrong" ? "0000" : approval.previewHash })
         })
     )
   })
 
 /** Somebody who answers whatever is asked the moment it is stored. */
-const answerAtOnce = (stack: Stack, journal: Journal, { at, how }: NonNullable<Plan.Plan["hasty"]>) => {
+const answerAtOnce = (stack: Stack, journal: Journal, { at, ...says }: NonNullable<Plan.Plan["hasty"]>) => {
   const seen = new Set<string>()
   return Stream.runForEach(stack.archive.changes, () =>
     Effect.gen(function* () {
@@ -222,7 +231,7 @@ const answerAtOnce = (stack: Stack, journal: Journal, { at, how }: NonNullable<P
       for (const [index, { approval }] of pending.entries()) {
         if (seen.has(approval.approvalId)) continue
         seen.add(approval.approvalId)
-        yield* Effect.forkDaemon(decide(stack, journal, process, index, how, undefined))
+        yield* Effect.forkDaemon(decide(stack, journal, process, index, says, undefined))
       }
     })
   )
@@ -240,6 +249,22 @@ const look = (stack: Stack, journal: Journal, process: TestStack.TestProcess, ru
     if (Option.isSome(found)) journal.snapshots.push({ runId, stored, snapshot: found.value })
   })
 
+/** The first checkpoint of a run, the last one, and one between. */
+const lookBack = (journal: Journal, process: TestStack.TestProcess, runId: string) =>
+  Effect.gen(function* () {
+    const asked = { name: "checkpoints", runId }
+    const listed = yield* ask(journal, process, asked, (engine) => engine.checkpoints(runId))
+    const seqs = Option.getOrElse(listed, () => []).map(({ seq }) => seq)
+    const chosen = new Set([seqs[0], seqs[seqs.length >> 1], seqs.at(-1)])
+    for (const seq of chosen) {
+      if (seq === undefined) continue
+      const found = yield* ask(journal, process, { name: "checkpoint", runId }, (engine) =>
+        engine.checkpoint(runId, seq)
+      )
+      if (Option.isSome(found)) journal.checkpoints.push({ runId, checkpoint: found.value })
+    }
+  })
+
 const carryOut = (stack: Stack, journal: Journal, command: Plan.Command): Effect.Effect<void> =>
   Effect.suspend(() => {
     const process = stack.processes[command.at % stack.processes.length]
@@ -254,7 +279,7 @@ const carryOut = (stack: Stack, journal: Journal, command: Plan.Command): Effect
       case "stop":
         return process.stop
       case "decide": {
-        const once = decide(stack, journal, process, command.which, command.how, command.hash)
+        const once = decide(stack, journal, process, command.which, command.says, command.hash)
         return command.twice === true ? Effect.all([once, once], { concurrency: 2, discard: true }) : once
       }
       default: {
@@ -284,7 +309,7 @@ const roundMs = 1_000
 const maxResumes = 2
 
 /** No more faults: whoever is down comes up, whoever is asked answers, until every run has ended. */
-const comeToRest = (stack: Stack, journal: Journal, time: VirtualTime, how: Plan.Plan["afterwards"]) =>
+const comeToRest = (stack: Stack, journal: Journal, time: VirtualTime, says: Plan.Answers) =>
   Effect.gen(function* () {
     for (const process of stack.processes) process.control.enabled = false
     const [first] = stack.processes
@@ -304,14 +329,20 @@ const comeToRest = (stack: Stack, journal: Journal, time: VirtualTime, how: Plan
       }
       const pending = yield* pendingOf(stack.archive)
       // Who always edits, or always says again, is never done.
-      const answer = how === "other" && round > 3 ? "yes" : how
+      const answers: Plan.Answers =
+        round <= 3
+          ? says
+          : {
+              how: says.how === "other" ? "yes" : says.how,
+              doubt: says.doubt === "retry" ? "applied" : says.doubt
+            }
       for (let n = 0; n < pending.length; n++) {
-        yield* Effect.forkDaemon(decide(stack, journal, first, n, answer, "none"))
+        yield* Effect.forkDaemon(decide(stack, journal, first, n, answers, "none"))
       }
     }
   })
 
-const observe = (stack: Stack, journal: Journal): Effect.Effect<Observed> =>
+const observe = (stack: Stack, journal: Journal, limits: Plan.Plan["limits"]): Effect.Effect<Observed> =>
   Effect.gen(function* () {
     const rows = yield* rowsOf(stack.archive)
     const runs = yield* Effect.forEach(rows, (row) =>
@@ -324,12 +355,14 @@ const observe = (stack: Stack, journal: Journal): Effect.Effect<Observed> =>
     return {
       runs,
       snapshots: journal.snapshots,
+      checkpoints: journal.checkpoints,
       clients: journal.clients.map((client) => client.observed()),
       ledger: stack.ledger.entries,
       requests: stack.requests,
       commands: journal.commands,
       active: journal.active,
-      secrets: [secret]
+      secrets: [secret],
+      limits
     }
   })
 
@@ -366,9 +399,11 @@ const program = (plan: Plan.Plan, time: VirtualTime, journal: Journal) =>
     // Whoever still watches learns of the end; whoever looks sees the same everywhere.
     for (const { runId } of journal.runs) {
       for (const process of stack.processes) yield* Effect.forkDaemon(look(stack, journal, process, runId))
+      const [first] = stack.processes
+      if (first !== undefined) yield* Effect.forkDaemon(lookBack(journal, first, runId))
     }
     yield* time.advance(1_500)
-    return yield* observe(stack, journal)
+    return yield* observe(stack, journal, plan.limits)
   })
 
 /**
@@ -399,7 +434,7 @@ type Edit = (toolName: string, input: unknown) => unknown
  */
 export const run = (plan: Plan.Plan, options: Options = {}): Effect.Effect<Outcome> =>
   Effect.suspend(() => {
-    const time = new VirtualTime({ seed: plan.seed, shuffle: plan.shuffle })
+    const time = new VirtualTime({ seed: plan.seed, shuffle: plan.shuffle, maxTasks })
     const journal = new Journal(options.edit ?? (() => ({ n: 99 })))
     const { checkpointEvery, maxAttempts, ...limits } = plan.limits
     const stack = TestStack.layer({
@@ -422,20 +457,11 @@ export const run = (plan: Plan.Plan, options: Options = {}): Effect.Effect<Outco
       Effect.provide(Logger.remove(Logger.defaultLogger)),
       (all) => time.run(all),
       Effect.map((exit): Outcome => {
-        const nothing: Observed = {
-          runs: [],
-          snapshots: [],
-          clients: [],
-          ledger: [],
-          requests: [],
-          commands: journal.commands,
-          active: [],
-          secrets: []
-        }
-        if (Option.isNone(exit)) return { observed: nothing, broken: "it does not come to an end" }
+        const little = { ...nothing, commands: journal.commands }
+        if (Option.isNone(exit)) return { observed: little, broken: "it does not come to an end" }
         return Exit.match(exit.value, {
           onSuccess: (observed): Outcome => ({ observed, broken: undefined }),
-          onFailure: (cause): Outcome => ({ observed: nothing, broken: String(cause) })
+          onFailure: (cause): Outcome => ({ observed: little, broken: String(cause) })
         })
       })
     )

@@ -333,6 +333,23 @@ export const decisionsInTime = forEvents(
 )
 
 /**
+ * What was approved begins when nothing else of its turn waits for a person.
+ *
+ * @since 0.1.0
+ * @category laws
+ */
+export const gatedTogether = forEvents(
+  "what was approved begins when nothing else of its turn waits for a person",
+  ({ before, event }) => {
+    if (event.type !== "tool-start" || event.phase === "preview") return undefined
+    const found = RunState.findCall(before, event.toolCallId)
+    if (found?.call.approval === undefined) return undefined
+    const waiting = found.turn.calls.find(({ approval }) => approval !== undefined && approval.decision === undefined)
+    return waiting === undefined ? undefined : `${waiting.id} still waits`
+  }
+)
+
+/**
  * A preview that was shown keeps its key, the next one has another.
  *
  * @since 0.1.0
@@ -409,6 +426,7 @@ export const all: ReadonlyArray<Law> = [
   appliedIsTrue,
   requestsShowTheirInput,
   decisionsInTime,
+  gatedTogether,
   previewKeys,
   mistakesAreRefused,
   reuse
@@ -425,6 +443,7 @@ export const ofLogs: ReadonlyArray<Law> = [
   startedAreKept,
   requestsShowTheirInput,
   decisionsInTime,
+  gatedTogether,
   previewKeys,
   reuse
 ]

@@ -12,7 +12,7 @@ import { Envelope } from "../../domain/Envelope.js"
 import type * as Snapshot from "../../domain/Snapshot.js"
 import * as Schemas from "../../http/RunsSchemas.js"
 import type { Law } from "../Law.js"
-import type { Observed } from "../Observed.js"
+import { nothing, type Observed } from "../Observed.js"
 import type { Session } from "./Session.js"
 import { type Answer, type Ask, Target, type Unreachable, type Watched, type Watching } from "./Target.js"
 import type { Frame } from "./Wire.js"
@@ -74,17 +74,7 @@ export const must = (holds: boolean, message: string): Effect.Effect<void, Broke
  */
 export const mustKeep = (laws: ReadonlyArray<Law>, observed: Partial<Observed>): Effect.Effect<void, Broken> =>
   Effect.suspend(() => {
-    const all: Observed = {
-      runs: [],
-      snapshots: [],
-      clients: [],
-      ledger: [],
-      requests: [],
-      commands: [],
-      active: [],
-      secrets: [],
-      ...observed
-    }
+    const all: Observed = { ...nothing, ...observed }
     const violations = laws.flatMap((law) => law.check(all).map((text) => `${law.name}: ${text}`))
     return must(violations.length === 0, violations.slice(0, 3).join("; "))
   })
