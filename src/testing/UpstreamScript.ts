@@ -251,6 +251,7 @@ interface Message {
   readonly content?: unknown
   readonly tool_call_id?: unknown
   readonly tool_calls?: unknown
+  readonly prefix?: unknown
 }
 
 /**
@@ -278,8 +279,8 @@ export const lastUserText = (request: Pick<UpstreamRequest, "body">): string => 
 
 /**
  * What a strict server has against a history: every call must be answered exactly once, directly behind it, no answer
- * may lack its call, arguments must be JSON objects, and the last word must be a user's or a tool's. `undefined` when
- * there is nothing.
+ * may lack its call, arguments must be JSON objects, and the last word must be a user's or a tool's, or a draft marked
+ * with `prefix: true`. `undefined` when there is nothing.
  *
  * @since 0.1.0
  * @category predicates
@@ -308,8 +309,11 @@ export const objection = (messages: ReadonlyArray<Message>): string | undefined 
     }
   }
   if (open.size > 0) return "calls at the end are not answered"
-  const last = messages.at(-1)?.role
-  return last === "user" || last === "tool" ? undefined : "the last message is neither a user's nor a tool's"
+  const last = messages.at(-1)
+  if (last?.role === "user" || last?.role === "tool") return undefined
+  return last?.prefix === true
+    ? undefined
+    : "the last message is neither a user's nor a tool's, nor a draft to go on with"
 }
 
 const callsOf = (value: unknown): Set<string> | string => {
