@@ -93,13 +93,13 @@ export const App = ({ page }: { readonly page: Page }) => {
           <main class="thread" aria-label={t("thread.label")}>
             <Conversation page={page} />
           </main>
-          <div class="foot-of-page">
+          <section class="foot-of-page" aria-label={t("composer.region")}>
             <ToEnd page={page} />
             <div>
               <ProblemNote />
             </div>
             {!page.signedOut.value && <Composer />}
-          </div>
+          </section>
         </div>
       </div>
       <Notices />

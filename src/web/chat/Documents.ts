@@ -27,7 +27,7 @@ export interface Document {
  * @since 0.1.0
  * @category reading
  */
-export const written = (runs: ReadonlyArray<Snapshot>): ReadonlyArray<Document> => {
+export const written = (runs: ReadonlyArray<Pick<Snapshot, "runId" | "toolCalls">>): ReadonlyArray<Document> => {
   const found = new Map<string, Document>()
   for (const { runId, toolCalls } of runs) {
     for (const { approval, input, kind, result, state, toolName } of toolCalls) {

@@ -45,7 +45,7 @@ const subjectOf = ({ input, proposedInput }: SnapshotToolCall): string => {
 const Part = ({ label, text }: { readonly label: string; readonly text: string }) =>
   text === "" ? null : (
     <div>
-      <h4>{label}</h4>
+      <p class="label">{label}</p>
       <Scroll label={label}>
         <pre dir="auto">{text}</pre>
       </Scroll>

@@ -121,7 +121,10 @@ export const Turn = ({
     <Version runId={runId} text={text} earlier={runId !== newest} counts={last && runId === newest} again={again} />
   )
   return (
-    <section class="turn" aria-label={t("turn.label", at + 1)}>
+    <section class="turn" aria-labelledby={`turn-${at}`}>
+      <h2 class="visually-hidden" id={`turn-${at}`}>
+        {t("turn.label", at + 1)}
+      </h2>
       {question !== "" && <Question at={at} text={question} />}
       {runIds.length > 1 && <Versions runIds={runIds} shown={shown} chosen={chosen} compared={compared} />}
       {compared.value && runIds.length > 1 ? (

@@ -157,6 +157,7 @@ export const en = {
   "versions.compare": "Side by side",
   "versions.compared": "Versions side by side",
 
+  "composer.region": "Ask",
   "composer.label": "Your question",
   "composer.placeholder": "Ask something",
   "composer.send": "Send",

@@ -155,6 +155,7 @@ export const zhCN: Texts = {
   "versions.compare": "并排显示",
   "versions.compared": "并排显示的版本",
 
+  "composer.region": "提问",
   "composer.label": "您的问题",
   "composer.placeholder": "问点什么",
   "composer.send": "发送",
