@@ -28,8 +28,12 @@ export interface GroupCommit {
   readonly notify: (writer: RunWriter) => void
 }
 
-/** Events of one transaction: beyond it the commit itself would hold up the event loop. */
-const maxEvents = 5000
+/**
+ * Events of one transaction: beyond it the commit itself would hold up the event loop. A change of a run's row, above all
+ * its end, costs as much as many events.
+ */
+const maxWeight = 5000
+const rowWeight = 100
 const pageSize = 500
 /** The less a loop rests, the longer a window: fewer commits are the cheapest relief. At most this share's inverse. */
 const minRest = 1 / 3
@@ -130,8 +134,9 @@ export const make = (
       const writers: Array<RunWriter> = []
       const batch: Array<Append> = []
       let events = 0
+      let weight = 0
       for (const writer of dirty) {
-        if (events >= maxEvents) break
+        if (weight >= maxWeight) break
         dirty.delete(writer)
         if (writer.isClosed) continue
         if (writer.stale) {
@@ -152,6 +157,7 @@ export const make = (
         writers.push(writer)
         batch.push(prepared)
         events += prepared.events.length
+        weight += prepared.events.length + (prepared.set === undefined ? 0 : rowWeight)
       }
       if (batch.length > 0) {
         const begun = yield* Clock.currentTimeNanos

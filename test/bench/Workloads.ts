@@ -74,7 +74,13 @@ const warmUp = async (child: Child): Promise<void> => {
 }
 
 /** A plan on some runs with some viewers each: from the first delta to the last delivery. */
-const deliver = async (child: Child, plan: Plan, runs: number, viewersPerRun: number): Promise<Delivery> => {
+const deliver = async (
+  child: Child,
+  plan: Plan,
+  runs: number,
+  viewersPerRun: number,
+  onGo: () => void = () => undefined
+): Promise<Delivery> => {
   const views = await child.start(plan, runs)
   const latencies: Array<number> = []
   const every = plan.perSecond === 0 ? undefined : 1000 / plan.perSecond
@@ -90,6 +96,7 @@ const deliver = async (child: Child, plan: Plan, runs: number, viewersPerRun: nu
   await attachAll(viewers)
   const cpu = child.cpu
   began = await child.go()
+  onGo()
   await Promise.all(viewers.map((viewer) => viewer.done))
   const seconds = (clock() - began) / 1000
   const used = child.cpu - cpu
@@ -138,8 +145,10 @@ const unrelated = (name: string, short: boolean): Promise<Metrics> =>
       }
     }
     const [runs, deltas] = short ? [100, 400] : [200, 1000]
-    const asking = ask()
-    await deliver(child, { deltas, perSecond: 0, burst: 1 }, runs, 1)
+    let asking: Promise<void> | undefined
+    await deliver(child, { deltas, perSecond: 0, burst: 1 }, runs, 1, () => {
+      asking = ask()
+    })
     over = true
     await asking
     return { "p50 ms": quantile(waits, 0.5), "p99 ms": quantile(waits, 0.99), requests: waits.length }
