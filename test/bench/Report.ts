@@ -123,7 +123,7 @@ export const svg = (tables: ReadonlyArray<Table>): string => {
     }
   }
   return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${y + 16}" font-family="system-ui, sans-serif" font-size="13" fill="#212529">`,
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${y + 16}" font-family="system-ui, sans-serif" font-size="13" fill="#212529"><title>Results of the benchmark</title>`,
     `<rect width="100%" height="100%" fill="#fff"/>`,
     ...out,
     "</svg>",
