@@ -123,7 +123,7 @@ test("an approval waits through a restart, on a page that stays and on one that 
 
 test("two tabs show the same live through one connection, and either may ask and stop", async () => {
   script("Both", Script.reply([...pieces(60, 40), Script.gate("both"), ...end]))
-  script("From the second", Script.reply([Script.text("Stop me"), Script.gate("never again"), ...end]))
+  script("From the second", Script.reply([Script.text("To the end"), Script.gate("second"), ...end]))
   const one = await chat.tab()
   const from = chat.proxy.requests.length
   await one.send("Both")
@@ -134,13 +134,17 @@ test("two tabs show the same live through one connection, and either may ask and
   expect(watching(from)).toHaveLength(1)
   await two.send("From the second")
   for (const tab of [one, two]) await tab.turns(2)
-  await chat.world.upstream.release("both")
+  // What is stopped is what is under way, not what was asked last.
+  await two.page.click(".stop")
   for (const tab of [one, two]) {
-    await tab.until("Stop me")
-    expect(await tab.page.textContent(".turn:first-of-type .answer > .text")).toBe(told(60))
+    await tab.page.waitForSelector(".turn:first-of-type .ending:has-text('Stopped.')")
+    await tab.until("To the end")
   }
-  await one.page.click(".stop")
-  for (const tab of [one, two]) await tab.status("cancelled")
+  await chat.world.upstream.release("second")
+  for (const tab of [one, two]) await tab.status("completed")
+  const first = await Promise.all([one, two].map(({ page }) => page.textContent(".turn:first-of-type .answer > .text")))
+  expect(first[0]).toBe(first[1])
+  expect(told(60).startsWith(first[0] ?? "-")).toBe(true)
   await quiet()
 })
 
