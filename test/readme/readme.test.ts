@@ -116,7 +116,7 @@ describe("the README's endpoints", () => {
     const contract = Object.entries(paths).flatMap(([path, methods]) =>
       Object.keys(methods ?? {}).map((method) => `${method.toUpperCase()} ${path}`)
     )
-    const pages = ["GET /", "GET /docs", "GET /openapi.json"]
+    const pages = ["GET /", "GET /docs", "GET /openapi.json", "GET /replay", "GET /runs/{runId}/replay"]
     const listed = rowsOf(section(readme, "Endpoints")).map(([call]) => codeOf(call))
     expect(listed.toSorted()).toEqual([...contract, ...pages].toSorted())
   })

@@ -41,6 +41,7 @@ const nasty = Told.tell({ n: 23 }, [
     usage: { inputTokens: 1, outputTokens: 1, totalTokens: 2 }
   }
 ])
+const removed = Told.tell({ n: 24 }, [...Told.text("It is all that is left."), ...Told.done()])
 const golden = (name: string) => readFileSync(join(import.meta.dirname, `../golden/${name}.jsonl`), "utf8")
 const recovered = Trace.read(golden("recovered-run")).envelopes
 const others = Told.tell({ n: 31 }, [...Told.text("This is Alice's."), ...Told.done()])
@@ -70,7 +71,8 @@ beforeAll(async () => {
     { log: first, question: "What is a cat?" },
     { log: second, question: "What is a cat?", again: true },
     { log: nasty, question: hostile },
-    { log: recovered, question: "Recovered" }
+    { log: recovered, question: "Recovered" },
+    { log: removed, question: "What was it?", compacted: true }
   ])
   server = await Server.start(config, data)
   proxy = await Proxy.start(server.url)
@@ -289,6 +291,18 @@ describe("the page", () => {
     await press("]", "[", "]")
     await page.waitForSelector(".resume[aria-busy=false]")
     expect(Number(await page.textContent(".facts dd"))).toBe(await shown())
+  })
+})
+
+describe("a run whose events were removed", () => {
+  test("shows what they came to, and says so", async () => {
+    await page.goto(address(removed))
+    await page.waitForSelector("text=The events of this run were removed to save space")
+    await page.waitForSelector("#answer .markdown")
+    expect(await answer()).toBe("It is all that is left.")
+    expect(await page.$$(".event")).toEqual([])
+    await press("Home", "ArrowLeft", "]", "End", " ")
+    expect(await answer()).toBe("It is all that is left.")
   })
 })
 

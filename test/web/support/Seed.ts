@@ -1,8 +1,10 @@
 /** Puts logs into a store, as runs that have ended, before a server opens it. */
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import type * as Envelope from "../../../src/domain/Envelope.js"
 import { encodeEvent } from "../../../src/domain/Envelope.js"
 import * as RunState from "../../../src/domain/RunState.js"
+import * as Retention from "../../../src/engine/Retention.js"
 import { layerStore } from "../../../src/node/Runlet.js"
 import { RunStore } from "../../../src/store/RunStore.js"
 
@@ -12,12 +14,26 @@ export interface Seeded {
   /** Another answer to the message of this run, which stands before it in the list. */
   readonly again?: boolean
   readonly user?: string
+  /** Its events are removed again, as they are some time after its end. */
+  readonly compacted?: boolean
 }
 
 const stored = ({ createdAt, event }: Envelope.Envelope) => ({ type: event.type, json: encodeEvent(event), createdAt })
 
+/** Pieces that end where a turn does, and are not too long for a transaction. */
+const batches = function* (log: ReadonlyArray<Envelope.Envelope>): Generator<ReadonlyArray<Envelope.Envelope>> {
+  let batch: Array<Envelope.Envelope> = []
+  for (const envelope of log) {
+    batch.push(envelope)
+    if (batch.length < 500 && envelope.event.type !== "iteration-end") continue
+    yield batch
+    batch = []
+  }
+  if (batch.length > 0) yield batch
+}
+
 const put = (
-  { again, log, question, user = "local" }: Seeded,
+  { again, compacted, log, question, user = "local" }: Seeded,
   before: { readonly key: number; readonly runId: string; readonly ord: number } | undefined
 ) =>
   Effect.gen(function* () {
@@ -54,13 +70,18 @@ const put = (
     })
     if (!("row" in created)) throw new Error(`The run was not created: ${created._tag}`)
     const { key, ord, runId } = created.row
-    for (let from = 1; from < log.length; from += 500) {
-      const events = log.slice(from, from + 500)
-      const last = from + 500 >= log.length
+    let state = RunState.reduceAll(RunState.empty(runId), log.slice(0, 1))
+    for (const events of batches(log.slice(1))) {
+      state = RunState.reduceAll(state, events)
+      const last = state.seq === end.seq
+      const { closed, open: _, ...header } = state
+      const turn = closed.at(-1)
+      const closes = events.at(-1)?.event.type === "iteration-end" && turn !== undefined
       const [outcome] = yield* store.append([
         {
           key,
           events: events.map(stored),
+          ...(closes && { turn: { n: turn.n, seq: state.seq, turn, header } }),
           set: {
             status: last ? end.status : "queued",
             recoverable: end.recoverable,
@@ -73,6 +94,11 @@ const put = (
         }
       ])
       if (outcome?._tag !== "Appended") throw new Error(`The events were not stored: ${outcome?._tag}`)
+    }
+    const row = compacted === true ? Option.getOrUndefined(yield* store.row(key)) : undefined
+    if (row !== undefined) {
+      yield* Retention.compact({ store, now: Effect.orDie(store.now), retention: { eventsMs: 1, runsMs: 1 } }, row)
+      while (yield* store.trim(1000));
     }
     return { key, ord, runId }
   })
