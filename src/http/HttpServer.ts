@@ -6,6 +6,7 @@
  */
 import * as Http from "node:http"
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
+import * as HttpMiddleware from "@effect/platform/HttpMiddleware"
 import * as HttpRouter from "@effect/platform/HttpRouter"
 import * as PlatformServer from "@effect/platform/HttpServer"
 import type { ServeError } from "@effect/platform/HttpServerError"
@@ -82,7 +83,11 @@ const serve = (options: Options) =>
       port: options.port ?? 4747
     })
     const app = yield* HttpRouter.withRouterConfig(HttpApiBuilder.httpApp, { caseSensitive: true })
-    yield* Effect.provideService(PlatformServer.serveEffect(app), PlatformServer.HttpServer, server)
+    yield* PlatformServer.serveEffect(app).pipe(
+      // A span that lasts as long as somebody watches tells nothing, and would be kept for each of them.
+      HttpMiddleware.withTracerDisabledWhenEffect(({ url }) => /\/events(\?|$)/.test(url)),
+      Effect.provideService(PlatformServer.HttpServer, server)
+    )
     yield* Effect.addFinalizer(() => drain(connections, engine, serving))
     return server
   })
