@@ -203,7 +203,7 @@ type Read = Chunk.Chunk<Uint8Array> | "end" | "broken" | "silent"
 
 /** Gives the parts that the next bytes complete, again and again; `undefined` at the end. */
 const reader = (
-  pull: Effect.Effect<Either.Either<Chunk.Chunk<Uint8Array>, unknown>, unknown>,
+  pull: Effect.Effect<Either.Either<Chunk.Chunk<Uint8Array>, unknown>, HttpClientError.ResponseError>,
   clock: Clock.Clock,
   silence: Silence,
   options: Options
