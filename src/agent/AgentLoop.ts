@@ -5,6 +5,7 @@
  * @since 0.1.0
  */
 import * as Channel from "effect/Channel"
+import * as Chunk from "effect/Chunk"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { IdGenerator } from "../domain/Ids.js"
@@ -12,6 +13,7 @@ import type { RunInput } from "../domain/RunInput.js"
 import type { RunState } from "../domain/RunState.js"
 import type { Secrets } from "../domain/Secrets.js"
 import type { Model, ModelMessage } from "../model/Model.js"
+import * as Budget from "./Budget.js"
 import type * as Emission from "./Emission.js"
 import { type Options as ModelTurnOptions, modelTurn } from "./ModelTurn.js"
 import type { Step } from "./NextStep.js"
@@ -63,8 +65,16 @@ const callModel = (
 ): Stream.Stream<Emission.Emission> =>
   Stream.fromChannel(
     // Not `unwrap`, which would hand on every delta by itself.
-    Channel.flatMap(Channel.fromEffect(turnOf(setting, step)), (turn) => Stream.toChannel(modelTurn(turn)))
+    Channel.flatMap(Channel.fromEffect(turnOf(setting, step)), (turn) =>
+      isAffordable(setting, turn.request)
+        ? Stream.toChannel(modelTurn(turn))
+        : Channel.write(Chunk.of<Emission.Emission>({ _tag: "Finish", reason: "budget" }))
+    )
   )
+
+/** A turn that was begun before is gone on with: what it costs was decided when it began. */
+const isAffordable = ({ input, model, state }: Setting, { messages }: ModelTurnOptions["request"]): boolean =>
+  state.open !== undefined || !Budget.isTooMuch(state.usage, input.limits, messages, model.price)
 
 const turnOf = (
   setting: Setting,

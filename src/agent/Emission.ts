@@ -11,7 +11,7 @@ import type { ToolConflict } from "../tool/Tool.js"
  * - `Events`: to be stored together. With `durable` the stream is not pulled on before they are, so that what follows
  *   them in the stream (a tool's handler) begins after its intent is on disk. `side` is a provider's own data of the
  *   turn, for the same transaction. `within` runs in the transaction; where it fails, `onConflict` is stored instead
- * - `Fail`: the leg ends with an `error`
+ * - `Fail`: the leg ends with an `error`; `Finish`: it ends here, because there is no budget for more
  *
  * @since 0.1.0
  * @category models
@@ -26,6 +26,7 @@ export type Emission =
       readonly onConflict?: ((conflict: ToolConflict) => AgentEvent) | undefined
     }
   | { readonly _tag: "Fail"; readonly code: string; readonly message: string; readonly recoverable: boolean }
+  | { readonly _tag: "Finish"; readonly reason: "budget" }
 
 /**
  * Events that nobody waits for.

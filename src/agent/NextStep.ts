@@ -11,6 +11,7 @@ import type { EventOf, ToolKind, ToolPhase } from "../domain/AgentEvent.js"
 import type { RunLimits } from "../domain/RunInput.js"
 import * as RunState from "../domain/RunState.js"
 import * as RunStatus from "../domain/RunStatus.js"
+import * as Budget from "./Budget.js"
 
 /**
  * What must be known of a tool to decide about a call with a certain input.
@@ -119,13 +120,23 @@ export const nextStep = (state: RunState.RunState, facts: Facts): Step => {
     }
   }
   const turn = state.open
-  if (turn !== undefined) return turn.ended === undefined ? unfinished(turn) : completeTurn(state, turn, facts)
+  if (turn !== undefined) {
+    if (turn.ended === undefined) return unfinished(turn)
+    // What a turn asks for that has used the budget up is not begun; what was begun before is brought to its end.
+    const fresh = turn.calls.length > 0 && turn.calls.every(isUntouched)
+    return fresh && Budget.isSpent(state.usage, facts.limits)
+      ? { _tag: "Finish", reason: "budget" }
+      : completeTurn(state, turn, facts)
+  }
   const last = state.closed.at(-1)
   if (last !== undefined && last.calls.length === 0) return finish(state, last)
   const spent = overLimit(state, facts.limits)
   if (spent !== undefined) return { _tag: "Finish", reason: spent }
   return { _tag: "CallModel", iteration: state.iteration + 1, continueDraft: false }
 }
+
+const isUntouched = (call: RunState.Call): boolean =>
+  call.result === undefined && call.open === undefined && call.approval === undefined && call.starts === 0
 
 const unfinished = (turn: RunState.Turn): Step => ({
   _tag: "CallModel",
@@ -150,8 +161,7 @@ const finish = (state: RunState.RunState, last: RunState.Turn): Step => {
 }
 
 const overLimit = (state: RunState.RunState, limits: RunLimits): "max_iterations" | "budget" | undefined => {
-  if (limits.maxTokens !== null && state.usage.totalTokens >= limits.maxTokens) return "budget"
-  if (limits.maxCostUsd !== null && (state.usage.costUsd ?? 0) >= limits.maxCostUsd) return "budget"
+  if (Budget.isSpent(state.usage, limits)) return "budget"
   return state.iteration >= limits.maxIterations ? "max_iterations" : undefined
 }
 

@@ -14,7 +14,10 @@ const nonNegative = (value: number) => Schema.optionalWith(Schema.NonNegativeInt
  *   viewers
  * - `toolTimeoutMs`: one phase of a tool; `firstChunkTimeoutMs`, `chunkTimeoutMs`: silence of a model before and after
  *   its first chunk; `runTimeoutMs`: execution of a run, without waiting; `approvalTtlMs`: life of an approval request
- * - `maxToolResultBytes`: a longer result is cut and the model told
+ * - `maxBodyBytes`, `maxMessages`, `maxMessageChars`: what a request may bring; `maxHeaderBytes`: its headers;
+ *   `requestTimeoutMs`: how long headers and body may take to arrive; `maxConnections`: open at once
+ * - `maxToolResultBytes`: a longer result is cut and the model told; `maxModelResponseBytes`: a longer answer of a model
+ *   server, as it comes over the wire, fails
  * - `shutdownGraceMs`: how long a drain may take
  *
  * @since 0.1.0
@@ -38,6 +41,10 @@ export const Limits = Schema.Struct({
   maxMessages: positive(500),
   maxMessageChars: positive(200_000),
   maxToolResultBytes: positive(262_144),
+  maxModelResponseBytes: positive(67_108_864),
+  maxHeaderBytes: positive(16_384),
+  maxConnections: positive(10_000),
+  requestTimeoutMs: positive(60_000),
   heartbeatMs: positive(15_000),
   shutdownGraceMs: positive(10_000)
 })

@@ -321,13 +321,10 @@ const carryOut = (
   { row, writer }: ActiveRun,
   emission: Emission
 ): Effect.Effect<void, WriterClosed> => {
-  if (emission._tag === "Fail") {
-    const { code, message, recoverable } = emission
+  if (emission._tag !== "Events") {
     return Effect.asVoid(
-      close(writer, (state) =>
-        RunStatus.isEnded(state.status)
-          ? undefined
-          : Closing.closing(state, { type: "error", code, message, recoverable, usage: state.usage })
+      writer.transact((state, now) =>
+        RunStatus.isEnded(state.status) ? undefined : decisionOf(emission, state, row, now)
       )
     )
   }

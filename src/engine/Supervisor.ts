@@ -14,6 +14,7 @@ import * as Stream from "effect/Stream"
 import * as Closing from "../agent/Closing.js"
 import type { AgentEvent } from "../domain/AgentEvent.js"
 import { encodeEvent } from "../domain/Envelope.js"
+import * as Metrics from "../domain/Metrics.js"
 import * as Fold from "../domain/RunState.js"
 import type { RunRow, StoreError } from "../store/RunStore.js"
 import type { Environment } from "./Environment.js"
@@ -325,10 +326,11 @@ export const make = (
           Effect.gen(function* () {
             const row = yield* store.row(key)
             if (Option.isNone(row)) return
-            yield* transact(row.value, (state, now) => {
+            const decided = yield* transact(row.value, (state, now) => {
               const events = expire(state, now)
               return events === undefined ? undefined : { events }
             })
+            if (decided.written) Metrics.limitReached("approvalTtlMs")
           }),
         { discard: true }
       )

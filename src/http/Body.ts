@@ -51,7 +51,8 @@ const collect = (source: IncomingMessage, maxBytes: number) =>
     })
   })
 
-const tooLarge = (maxBytes: number) => new PayloadTooLarge({ message: `The body may have at most ${maxBytes} bytes.` })
+const tooLarge = (maxBytes: number) =>
+  new PayloadTooLarge({ message: `The body may have at most ${maxBytes} bytes.`, limit: "maxBodyBytes" })
 
 const isJson = (contentType: string): boolean => {
   const [type = "", ...parameters] = contentType

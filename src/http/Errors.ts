@@ -80,8 +80,7 @@ const headers = (error: Known): Record<string, string> => {
  * @category conversions
  */
 export const toResponse = (error: Known): HttpServerResponse.HttpServerResponse => {
-  if (error._tag === "LimitReached") Metrics.limitReached(error.limit)
-  if (error._tag === "PayloadTooLarge") Metrics.limitReached("size")
+  if (error._tag === "LimitReached" || error._tag === "PayloadTooLarge") Metrics.limitReached(error.limit ?? "size")
   return HttpServerResponse.unsafeJson(encode(error), {
     status: status[error._tag],
     headers: { "cache-control": "no-store", ...headers(error) }

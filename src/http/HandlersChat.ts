@@ -84,8 +84,8 @@ export const answer = (run: Accepted, background: boolean) =>
     return yield* Streams.respond({ runId: run.runId, view })
   })
 
-const tooLong = (path: string, message: string) =>
-  Either.left(new PayloadTooLarge({ message: `${path}: ${message}`, path }))
+const tooLong = (path: string, limit: "maxMessages" | "maxMessageChars", message: string) =>
+  Either.left(new PayloadTooLarge({ message: `${path}: ${message}`, path, limit }))
 
 /** What the schema can not say: one of the two ways to bring the message, and the limits of this server. */
 const checked = (body: typeof Schemas.StartBody.Type, limits: Serving["Type"]["limits"]) =>
@@ -97,17 +97,22 @@ const checked = (body: typeof Schemas.StartBody.Type, limits: Serving["Type"]["l
       )
     }
     if (message !== undefined && message.length > limits.maxMessageChars) {
-      return yield* tooLong("message", `a message may have at most ${limits.maxMessageChars} characters`)
+      return yield* tooLong(
+        "message",
+        "maxMessageChars",
+        `a message may have at most ${limits.maxMessageChars} characters`
+      )
     }
     if (messages !== undefined) {
       const last = messages.length - 1
       if (messages.length > limits.maxMessages) {
-        return yield* tooLong("messages", `a request may have at most ${limits.maxMessages} messages`)
+        return yield* tooLong("messages", "maxMessages", `a request may have at most ${limits.maxMessages} messages`)
       }
       const long = messages.findIndex(({ content }) => content.length > limits.maxMessageChars)
       if (long !== -1) {
         return yield* tooLong(
           `messages[${long}].content`,
+          "maxMessageChars",
           `a message may have at most ${limits.maxMessageChars} characters`
         )
       }

@@ -16,6 +16,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
 import * as Limits from "../domain/Limits.js"
+import * as Metrics from "../domain/Metrics.js"
 import { RunEngine } from "../engine/RunEngine.js"
 import * as Assets from "./Assets.js"
 import { Authentication, layerAuthorization } from "./Auth.js"
@@ -70,13 +71,21 @@ const serve = (options: Options) =>
   Effect.gen(function* () {
     const engine = yield* RunEngine
     const serving = yield* Serving.Serving
+    const { maxConnections, maxHeaderBytes, requestTimeoutMs } = serving.limits
     const node = Http.createServer({
+      maxHeaderSize: maxHeaderBytes,
+      // Who does not come to the point is not waited for.
+      headersTimeout: requestTimeoutMs,
+      requestTimeout: requestTimeoutMs,
+      connectionsCheckingInterval: Math.max(50, Math.min(5_000, requestTimeoutMs / 4)),
       // Finds out about readers that vanished without a word.
       keepAlive: true,
       keepAliveInitialDelay: 60_000,
       // Longer than the idle time of common proxies, which otherwise send a request into a closing connection.
       keepAliveTimeout: 65_000
     })
+    node.maxConnections = maxConnections
+    node.on("drop", () => Metrics.limitReached("maxConnections"))
     const connections = Connections.watch(node)
     const server = yield* NodeHttpServer.make(() => node, {
       host: options.host ?? "127.0.0.1",

@@ -57,14 +57,15 @@ export class MethodNotAllowed extends Schema.TaggedError<MethodNotAllowed>()("Me
 }) {}
 
 /**
- * The body, or one of its messages, is longer than this server takes.
+ * The body, or one of its messages, is longer than this server takes. `limit` is the key of the configuration.
  *
  * @since 0.1.0
  * @category errors
  */
 export class PayloadTooLarge extends Schema.TaggedError<PayloadTooLarge>()("PayloadTooLarge", {
   message: Schema.String,
-  path: Schema.optional(Schema.String)
+  path: Schema.optional(Schema.String),
+  limit: Schema.optional(Schema.String)
 }) {}
 
 /**

@@ -18,6 +18,7 @@ import * as Exit from "effect/Exit"
 import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
+import * as Metrics from "../domain/Metrics.js"
 import type { Model, ModelError, ModelPart, ModelRequest, Price } from "./Model.js"
 import * as OpenAiErrors from "./OpenAiErrors.js"
 import * as OpenAiRequest from "./OpenAiRequest.js"
@@ -30,6 +31,7 @@ import * as OpenAiStream from "./OpenAiStream.js"
  *   server sends ends a silence, headers and comments included
  * - `graceMs`: how long the usage may come after the finish reason; 250 by default
  * - `maxFrameChars`: bound of one frame of the stream; 16 Mi by default
+ * - `maxResponseBytes`: bound of the whole answer; 64 MiB by default
  * - the rest: see `OpenAiRequest.RequestOptions` and `Model`
  *
  * @since 0.1.0
@@ -43,6 +45,7 @@ export interface Options extends OpenAiRequest.RequestOptions {
   readonly chunkTimeoutMs: number
   readonly graceMs?: number | undefined
   readonly maxFrameChars?: number | undefined
+  readonly maxResponseBytes?: number | undefined
   readonly price?: Price | undefined
   readonly contextWindow?: number | undefined
 }
@@ -214,6 +217,8 @@ const reader = (
     keepReasoning: (options.reasoningInput ?? "never") !== "never",
     maxFrame: maxFrameChars
   })
+  const { maxResponseBytes = 64 * 1024 * 1024 } = options
+  let size = 0
   let graceUntil = 0
   let ended = false
   let failure: ModelError | undefined
@@ -243,6 +248,7 @@ const reader = (
     if (typeof got === "string") {
       ended = true
       if (got === "silent" && before !== "finishing") {
+        Metrics.limitReached(before === "waiting" ? "firstChunkTimeoutMs" : "chunkTimeoutMs")
         failure = OpenAiErrors.timedOut(
           before === "waiting" ? firstChunkTimeoutMs : chunkTimeoutMs,
           before !== "waiting"
@@ -253,7 +259,16 @@ const reader = (
       if (failure !== undefined && got === "broken" && before === "waiting") failure = OpenAiErrors.truncated()
       return out
     }
-    for (const piece of got) decoder.push(piece, out)
+    for (const piece of got) {
+      size += piece.length
+      decoder.push(piece, out)
+    }
+    if (size > maxResponseBytes) {
+      ended = true
+      Metrics.limitReached("maxModelResponseBytes")
+      failure = OpenAiErrors.tooLong(maxResponseBytes)
+      return out
+    }
     const after = decoder.phase()
     if (after === "done" || after === "failed") {
       ended = true

@@ -214,6 +214,20 @@ export const invalidResponse = (message: string, retryable: boolean): ModelError
   new ModelError({ code: "invalid_response", message, retryable, recoverable: true })
 
 /**
+ * The answer does not end where answers do.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const tooLong = (maxBytes: number): ModelError =>
+  new ModelError({
+    code: "too_long",
+    message: `The model server's answer is longer than ${maxBytes} bytes and was given up.`,
+    retryable: false,
+    recoverable: false
+  })
+
+/**
  * The answer broke off before the model had finished.
  *
  * @since 0.1.0

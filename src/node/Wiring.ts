@@ -44,6 +44,7 @@ const model = (
         headers: config.headers,
         firstChunkTimeoutMs: limits.firstChunkTimeoutMs,
         chunkTimeoutMs: limits.chunkTimeoutMs,
+        maxResponseBytes: limits.maxModelResponseBytes,
         price,
         contextWindow
       })

@@ -286,7 +286,7 @@ const begin: FastCheck.Arbitrary<Plan.Command> = withTime(
       onBusy: from("enqueue" as const, "reject" as const, "interrupt" as const),
       key: from("k1", "k2"),
       plan: constant(true),
-      maxTokens: constant(20)
+      maxTokens: from(20, 40)
     },
     { requiredKeys: ["do" as const, "script" as const] }
   )

@@ -274,6 +274,15 @@ export const truncated = (text: string, maxBytes: number): Json => {
 }
 
 /**
+ * Whether this stands for a result that was too long.
+ *
+ * @since 0.1.0
+ * @category predicates
+ */
+export const isTruncated = (json: Json): boolean =>
+  isContainer(json) && !Array.isArray(json) && "truncated" in json && json.truncated === true && "text" in json
+
+/**
  * The value as JSON data of at most `maxBytes`; a longer one is replaced by its truncated text.
  *
  * @since 0.1.0

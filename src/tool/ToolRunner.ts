@@ -8,6 +8,7 @@ import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { ToolKind, ToolPhase } from "../domain/AgentEvent.js"
+import * as Metrics from "../domain/Metrics.js"
 import * as Json from "./Json.js"
 import {
   type Committed,
@@ -166,11 +167,15 @@ export const run = (options: RunOptions): Effect.Effect<ToolOutcome> =>
     const unknown = (message: string): ToolOutcome =>
       effectful ? { _tag: "InDoubt", message } : failed(message, undefined, maxResultBytes)
 
+    const fitting = (value: unknown): Json.Json => {
+      const result = Json.fit(value, maxResultBytes)
+      if (Json.isTruncated(result)) Metrics.limitReached("maxToolResultBytes")
+      return result
+    }
+
     const succeeded = (value: unknown): ToolOutcome => {
-      if (phase !== "commit" || !isCommitted(value)) {
-        return { _tag: "Settled", ok: true, result: Json.fit(value, maxResultBytes) }
-      }
-      const result = Json.fit(value.result, maxResultBytes)
+      if (phase !== "commit" || !isCommitted(value)) return { _tag: "Settled", ok: true, result: fitting(value) }
+      const result = fitting(value.result)
       return Effect.isEffect(value.within)
         ? { _tag: "Settled", ok: true, result, within: value.within }
         : { _tag: "Settled", ok: true, result }
@@ -203,7 +208,10 @@ export const run = (options: RunOptions): Effect.Effect<ToolOutcome> =>
       Effect.timeoutTo({
         duration: Duration.millis(timeoutMs),
         onSuccess: (outcome) => outcome,
-        onTimeout: () => unknown(`The tool did not answer within ${timeoutMs} ms.`)
+        onTimeout: () => {
+          Metrics.limitReached("toolTimeoutMs")
+          return unknown(`The tool did not answer within ${timeoutMs} ms.`)
+        }
       }),
       Effect.ensuring(
         Effect.sync(() => {

@@ -1,0 +1,392 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as TestClock from "effect/TestClock"
+import type { EventOf } from "../../src/domain/AgentEvent.js"
+import { CurrentUser } from "../../src/domain/Owner.js"
+import { RunEngine } from "../../src/engine/RunEngine.js"
+import * as Script from "../../src/testing/ScriptedModel.js"
+import type { Tool } from "../../src/tool/Tool.js"
+import { alone, log, type StackOptions, types, until } from "../engine/support.js"
+
+/** A tool that answers with what `answer` makes of its input. */
+const lookup = (answer: (input: unknown) => Effect.Effect<unknown>): Tool => ({
+  name: "lookup",
+  description: "Looks a word up",
+  kind: "readonly",
+  parameters: { type: "object" },
+  check: Effect.succeed,
+  execute: answer
+})
+
+/** Calls a tool in every turn, without an end. */
+const endless = (usage?: Script.ScriptedTurn["usage"]) =>
+  Script.make((request) => ({
+    ...Script.turn(Script.text("again "), Script.call("lookup", { n: request.iteration })),
+    ...(usage !== undefined && { usage })
+  }))
+
+const finished = (options: StackOptions, limits?: object, message = "hi") =>
+  Effect.gen(function* () {
+    const engine = yield* RunEngine
+    const run = yield* engine.start({ message, ...(limits !== undefined && { limits }) })
+    const events = yield* log(run.runId)
+    return {
+      events,
+      turns: options.model.requests.length,
+      results: events.filter((event) => event.type === "tool-call-result"),
+      end: events.at(-1) as EventOf<"finish">
+    }
+  }).pipe(Effect.provide(alone(options)))
+
+describe("maxIterations", () => {
+  for (const [max, wanted, turns] of [
+    [3, undefined, 3],
+    [3, 2, 2],
+    [3, 3, 3],
+    [3, 4, 3]
+  ] as const) {
+    it.live(`of ${max}, asked for ${wanted ?? "none"}, ends after ${turns} turns`, () =>
+      Effect.gen(function* () {
+        const tools = [lookup(Effect.succeed)]
+        const run = yield* finished(
+          { model: endless(), tools, limits: { maxIterations: max } },
+          wanted === undefined ? undefined : { maxIterations: wanted }
+        )
+        expect([run.turns, run.end.finishReason]).toEqual([turns, "max_iterations"])
+        // What the last turn asked for was done.
+        expect(run.results).toHaveLength(turns)
+      })
+    )
+  }
+
+  it.live("does not end an answer that needs just as many", () =>
+    Effect.gen(function* () {
+      const model = Script.make([Script.turn(Script.call("lookup", {})), Script.turn(Script.text("Done."))])
+      const run = yield* finished({ model, tools: [lookup(Effect.succeed)], limits: { maxIterations: 2 } })
+      expect([run.turns, run.end.finishReason]).toEqual([2, "stop"])
+    })
+  )
+})
+
+describe("maxTokens", () => {
+  const usage = { inputTokens: 60, outputTokens: 40, totalTokens: 100 }
+  for (const [maxTokens, turns, results] of [
+    // At the limit after two turns; the second one's call is not begun.
+    [200, 2, 1],
+    // The next prompt would cost more than the one token that is left.
+    [201, 2, 2],
+    [290, 3, 2],
+    [199, 2, 1],
+    [100, 1, 0]
+  ] as const) {
+    it.live(`of ${maxTokens} ends after ${turns} turns of 100`, () =>
+      Effect.gen(function* () {
+        const run = yield* finished({ model: endless(usage), tools: [lookup(Effect.succeed)], limits: { maxTokens } })
+        expect([run.turns, run.end.finishReason]).toEqual([turns, "budget"])
+        expect(run.results.map(({ state }) => state)).toEqual(
+          [...Array(results).fill("done"), "interrupted"].slice(0, results + 1)
+        )
+        expect(run.events.filter((event) => event.type === "tool-start")).toHaveLength(results)
+        expect(run.end.usage.totalTokens).toBe(100 * turns)
+      })
+    )
+  }
+
+  it.live("does not spoil an answer that is complete", () =>
+    Effect.gen(function* () {
+      const model = Script.make([{ ...Script.turn(Script.text("Done.")), usage }])
+      expect((yield* finished({ model, limits: { maxTokens: 100 } })).end.finishReason).toBe("stop")
+    })
+  )
+
+  it.live("is looked at before a model is called, with what the prompt is sure to cost", () =>
+    Effect.gen(function* () {
+      const message = "word ".repeat(2_000)
+      const run = (maxTokens: number) => {
+        const model = Script.make([Script.turn(Script.text("Done."))])
+        return finished({ model, limits: { maxTokens } }, undefined, message)
+      }
+      const refused = yield* run(1_000)
+      expect([refused.turns, refused.end.finishReason, refused.end.usage.totalTokens]).toEqual([0, "budget", 0])
+      expect(types(refused.events)).not.toContain("model-end")
+      expect(yield* run(2_600)).toMatchObject({ turns: 1, end: { finishReason: "stop" } })
+    })
+  )
+})
+
+describe("maxCostUsd", () => {
+  const usage = { inputTokens: 60, outputTokens: 40, totalTokens: 100, costUsd: 0.25 }
+  for (const [maxCostUsd, turns] of [
+    [0.5, 2],
+    [0.500001, 3],
+    [0.499999, 2]
+  ] as const) {
+    it.live(`of ${maxCostUsd} ends after ${turns} turns of 0.25`, () =>
+      Effect.gen(function* () {
+        const run = yield* finished({ model: endless(usage), tools: [lookup(Effect.succeed)], limits: { maxCostUsd } })
+        expect([run.turns, run.end.finishReason]).toEqual([turns, "budget"])
+      })
+    )
+  }
+
+  it.live("counts what the prompt is sure to cost, where the model has a price", () =>
+    Effect.gen(function* () {
+      const message = "word ".repeat(2_000)
+      const run = (input: number) => {
+        const model = { ...Script.make([Script.turn(Script.text("Done."))]), price: { input, output: 0 } }
+        return finished({ model, limits: { maxCostUsd: 1 } }, undefined, message)
+      }
+      expect(yield* run(1_000)).toMatchObject({ turns: 0, end: { finishReason: "budget" } })
+      expect(yield* run(100)).toMatchObject({ turns: 1, end: { finishReason: "stop" } })
+    })
+  )
+})
+
+describe("runTimeoutMs", () => {
+  for (const [ms, status] of [
+    [999, "completed"],
+    [1_001, "cancelled"]
+  ] as const) {
+    it.effect(`of 1000 with an answer of ${ms} ends ${status}`, () =>
+      Effect.gen(function* () {
+        const engine = yield* RunEngine
+        const run = yield* engine.start({ message: "hi" })
+        yield* TestClock.adjust(3_000)
+        const snapshot = yield* engine.snapshot(run.runId)
+        expect(snapshot.status).toBe(status)
+        if (status === "cancelled") expect(snapshot.cancelled?.by).toBe("limit")
+      }).pipe(
+        Effect.provide(
+          alone({
+            model: Script.make([Script.turn(Script.sleep(ms), Script.text("Done."))]),
+            limits: { runTimeoutMs: 1_000 },
+            pollMs: 60_000
+          })
+        )
+      )
+    )
+  }
+
+  it.effect("does not run while a person is waited for", () =>
+    Effect.gen(function* () {
+      const engine = yield* RunEngine
+      const run = yield* engine.start({ message: "hi" })
+      yield* TestClock.adjust(10_000)
+      const { pendingApprovals, status } = yield* engine.snapshot(run.runId)
+      expect(status).toBe("waiting_approval")
+      yield* engine.decide(run.runId, pendingApprovals[0]?.approvalId ?? "", { decision: "approve" })
+      yield* TestClock.adjust(500)
+      expect((yield* engine.snapshot(run.runId)).status).toBe("completed")
+    }).pipe(
+      Effect.provide(
+        alone({
+          model: Script.make([Script.turn(Script.call("save", {})), Script.turn(Script.text("Done."))]),
+          tools: [save],
+          limits: { runTimeoutMs: 1_000 },
+          pollMs: 60_000
+        })
+      )
+    )
+  )
+})
+
+const save: Tool = {
+  name: "save",
+  description: "Saves",
+  kind: "write",
+  parameters: { type: "object" },
+  check: Effect.succeed,
+  commit: () => Effect.succeed({ result: "saved" })
+}
+
+describe("approvalTtlMs", () => {
+  for (const [ms, state] of [
+    [900, "applied"],
+    [1_100, "expired"]
+  ] as const) {
+    it.effect(`of 1000, decided after ${ms}: ${state}`, () =>
+      Effect.gen(function* () {
+        const engine = yield* RunEngine
+        const run = yield* engine.start({ message: "hi" })
+        yield* TestClock.adjust(20)
+        const { pendingApprovals } = yield* engine.snapshot(run.runId)
+        yield* TestClock.adjust(ms - 20)
+        const decision = engine.decide(run.runId, pendingApprovals[0]?.approvalId ?? "", { decision: "approve" })
+        const answer = yield* Effect.either(decision)
+        expect(answer._tag).toBe(state === "applied" ? "Right" : "Left")
+        yield* TestClock.adjust(500)
+        const { toolCalls, status } = yield* engine.snapshot(run.runId)
+        expect([status, toolCalls[0]?.state]).toEqual(["completed", state])
+      }).pipe(
+        Effect.provide(
+          alone({
+            model: Script.make([Script.turn(Script.call("save", {})), Script.turn(Script.text("Done."))]),
+            tools: [save],
+            limits: { approvalTtlMs: 1_000 }
+          })
+        )
+      )
+    )
+  }
+})
+
+describe("toolTimeoutMs", () => {
+  for (const [ms, ok] of [
+    [999, true],
+    [1_001, false]
+  ] as const) {
+    it.effect(`of 1000 with a tool that takes ${ms}`, () =>
+      Effect.gen(function* () {
+        const engine = yield* RunEngine
+        const run = yield* engine.start({ message: "hi" })
+        yield* TestClock.adjust(2_000)
+        const { toolCalls, status } = yield* engine.snapshot(run.runId)
+        expect([status, toolCalls[0]?.ok]).toEqual(["completed", ok])
+        if (!ok) expect(toolCalls[0]?.result).toEqual({ error: "The tool did not answer within 1000 ms." })
+      }).pipe(
+        Effect.provide(
+          alone({
+            model: Script.make([Script.turn(Script.call("lookup", {})), Script.turn(Script.text("Done."))]),
+            tools: [lookup(() => Effect.as(Effect.sleep(ms), "found"))],
+            limits: { toolTimeoutMs: 1_000 },
+            pollMs: 60_000
+          })
+        )
+      )
+    )
+  }
+})
+
+describe("maxToolResultBytes", () => {
+  // A text of n characters is n + 2 bytes of JSON.
+  for (const [length, whole] of [
+    [997, true],
+    [998, true],
+    [999, false],
+    [1_000_000, false]
+  ] as const) {
+    it.live(`of 1000 with a text of ${length}`, () =>
+      Effect.gen(function* () {
+        const model = Script.make([Script.turn(Script.call("lookup", {})), Script.turn(Script.text("Done."))])
+        const tools = [lookup(() => Effect.succeed("x".repeat(length)))]
+        const { results } = yield* finished({ model, tools, limits: { maxToolResultBytes: 1_000 } })
+        const [{ result } = { result: undefined }] = results
+        expect(JSON.stringify(result).length).toBeLessThanOrEqual(1_000)
+        const told = model.requests[1]?.messages.at(-1)
+        expect(told).toMatchObject({ role: "tool", result })
+        if (whole) expect(result).toBe("x".repeat(length))
+        else {
+          expect(result).toMatchObject({ truncated: true, text: expect.stringMatching(/^x{100,}$/) })
+          expect(JSON.stringify(told)).toContain("This result was longer than 1000 bytes and was cut.")
+        }
+      })
+    )
+  }
+})
+
+describe("maxToolConcurrency", () => {
+  for (const [calls, most] of [
+    [1, 1],
+    [2, 2],
+    [5, 2]
+  ] as const) {
+    it.live(`of 2 with ${calls} calls runs ${most} at once`, () =>
+      Effect.gen(function* () {
+        let now = 0
+        let seen = 0
+        const model = Script.make([
+          Script.turn(...Array.from({ length: calls }, (_, n) => Script.call("lookup", { n }))),
+          Script.turn(Script.text("Done."))
+        ])
+        const tools = [
+          lookup(() =>
+            Effect.gen(function* () {
+              now += 1
+              seen = Math.max(seen, now)
+              yield* Effect.sleep(20)
+              now -= 1
+              return "found"
+            })
+          )
+        ]
+        const { results } = yield* finished({ model, tools, limits: { maxToolConcurrency: 2 } })
+        expect([results.length, seen]).toEqual([calls, most])
+      })
+    )
+  }
+})
+
+describe("runs at once", () => {
+  /** Starts runs that all wait, and says how many of each user execute, and what became of each request. */
+  const crowd = (users: ReadonlyArray<string>, limits: NonNullable<StackOptions["limits"]>) =>
+    Effect.gen(function* () {
+      const open = yield* Deferred.make<void>()
+      const model = Script.make(() => Script.turn(Script.wait(Deferred.await(open)), Script.text("Done.")))
+      return yield* Effect.gen(function* () {
+        const engine = yield* RunEngine
+        const started = yield* Effect.forEach(users, (user) =>
+          Effect.either(Effect.provideService(engine.start({ message: "hi" }), CurrentUser, user)).pipe(
+            // Whoever comes next finds this one where it will stay.
+            Effect.tap(Effect.sleep(30))
+          )
+        )
+        const statuses = yield* Effect.forEach(started, (one, index) =>
+          one._tag === "Left"
+            ? Effect.succeed(`${one.left._tag}${one.left._tag === "LimitReached" ? ` ${one.left.limit}` : ""}`)
+            : Effect.map(
+                Effect.provideService(engine.snapshot(one.right.runId), CurrentUser, users[index] ?? ""),
+                (snapshot) => snapshot.status
+              )
+        )
+        yield* Deferred.succeed(open, undefined)
+        yield* Effect.forEach(started, (one, index) =>
+          one._tag === "Left"
+            ? Effect.void
+            : Effect.provideService(
+                until(one.right.runId, (snapshot) => snapshot.status === "completed"),
+                CurrentUser,
+                users[index] ?? ""
+              )
+        )
+        return statuses
+      }).pipe(Effect.provide(alone({ model, limits })))
+    })
+
+  it.live("maxConcurrentRuns: the next one waits", () =>
+    Effect.gen(function* () {
+      const limits = { maxConcurrentRuns: 2 }
+      expect(yield* crowd(["a"], limits)).toEqual(["running"])
+      expect(yield* crowd(["a", "b"], limits)).toEqual(["running", "running"])
+      expect(yield* crowd(["a", "b", "c"], limits)).toEqual(["running", "running", "queued"])
+    })
+  )
+
+  it.live("maxRunsPerUser: the next one of the same user waits", () =>
+    Effect.gen(function* () {
+      const limits = { maxRunsPerUser: 2 }
+      expect(yield* crowd(["a", "a", "b"], limits)).toEqual(["running", "running", "running"])
+      expect(yield* crowd(["a", "a", "a", "b"], limits)).toEqual(["running", "running", "queued", "running"])
+    })
+  )
+
+  it.live("maxQueuedRuns: the next one is refused, but not the first of a user", () =>
+    Effect.gen(function* () {
+      const limits = { maxConcurrentRuns: 1, maxQueuedRuns: 2 }
+      expect(yield* crowd(["a", "a", "a"], limits)).toEqual(["running", "queued", "queued"])
+      expect(yield* crowd(["a", "a", "a", "a", "b", "b"], limits)).toEqual([
+        "running",
+        "queued",
+        "queued",
+        "LimitReached maxQueuedRuns",
+        "queued",
+        "LimitReached maxQueuedRuns"
+      ])
+      expect(yield* crowd(["a", "a", "b"], { ...limits, maxQueuedRuns: 0 })).toEqual([
+        "running",
+        "LimitReached maxQueuedRuns",
+        "LimitReached maxQueuedRuns"
+      ])
+    })
+  )
+})
