@@ -9,6 +9,7 @@ import type { OfferedTool } from "../domain/RunInput.js"
 import type { Call, RunState } from "../domain/RunState.js"
 import * as Fold from "../domain/RunState.js"
 import * as Json from "../tool/Json.js"
+import * as JsonText from "../tool/JsonText.js"
 import type { Tool } from "../tool/Tool.js"
 import * as ToolRunner from "../tool/ToolRunner.js"
 import type { Reusable, ToolFacts } from "./NextStep.js"
@@ -117,6 +118,8 @@ const parseObject = (text: string): Effect.Effect<unknown, string> =>
     if (Json.isTooDeep(text)) return Effect.fail(`The arguments may be nested ${Json.maxDepth} levels deep at most.`)
     try {
       const value: unknown = JSON.parse(text)
+      const loss = JsonText.lossOf(text)
+      if (loss !== undefined) return Effect.fail(`${JsonText.pathText(loss.path)}: ${loss.message}.`)
       if (typeof value === "object" && value !== null && !Array.isArray(value))
         return Effect.succeed(Json.toJson(value))
       return Effect.fail(`The arguments must be a JSON object, not ${kindOfValue(value)}. Send the call again.`)

@@ -12,6 +12,7 @@ import * as Either from "effect/Either"
 import type { ParseError } from "effect/ParseResult"
 import * as Schema from "effect/Schema"
 import * as Json from "../tool/Json.js"
+import * as JsonText from "../tool/JsonText.js"
 import * as Issues from "./Issues.js"
 import { BadRequest, PayloadTooLarge, UnsupportedMediaType } from "./RunsApi.js"
 import { Serving } from "./Serving.js"
@@ -75,7 +76,7 @@ const parseJson = (bytes: Uint8Array): Either.Either<unknown, BadRequest> => {
     (text) => !Json.isTooDeep(text),
     () => new BadRequest({ message: `The body may be nested ${Json.maxDepth} levels deep at most.` })
   )
-  return Either.flatMap(shallow, (text) =>
+  const read = Either.flatMap(shallow, (text) =>
     Either.try({
       // Halves of pairs can only come from escapes, so most bodies are spared the walk.
       try: () =>
@@ -85,6 +86,12 @@ const parseJson = (bytes: Uint8Array): Either.Either<unknown, BadRequest> => {
       catch: () => new BadRequest({ message: "The body must be JSON." })
     })
   )
+  return Either.flatMap(read, (value) => {
+    const loss = Either.isRight(text) ? JsonText.lossOf(text.right) : undefined
+    if (loss === undefined) return Either.right(value)
+    const path = JsonText.pathText(loss.path)
+    return Either.left(new BadRequest({ message: `${path}: ${loss.message}`, path }))
+  })
 }
 
 const read = (

@@ -4,18 +4,7 @@
  * @since 0.1.0
  */
 import * as ParseResult from "effect/ParseResult"
-
-/**
- * Writes the path of a field the way JavaScript would: `messages[0].role`.
- *
- * @since 0.1.0
- * @category text
- */
-export const pathText = (path: ReadonlyArray<PropertyKey>): string =>
-  path.reduce<string>((text, key) => {
-    if (typeof key === "number") return `${text}[${key}]`
-    return text === "" ? String(key) : `${text}.${String(key)}`
-  }, "")
+import { pathText } from "../tool/JsonText.js"
 
 /**
  * The issue to report, with its path; empty for the value itself. Of the members of a union the one that got furthest

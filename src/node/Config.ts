@@ -13,6 +13,7 @@ import type { ParseError } from "effect/ParseResult"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as Issues from "../http/Issues.js"
+import * as JsonText from "../tool/JsonText.js"
 import * as ConfigSchema from "./ConfigSchema.js"
 import * as ConfigSecrets from "./ConfigSecrets.js"
 
@@ -76,7 +77,7 @@ const fillIn = (value: unknown, path: Path, secrets: Array<string>): Effect.Effe
     return EffectConfig.string(name).pipe(
       Effect.tap((text) => Effect.sync(() => secrets.push(...ConfigSecrets.ofReference(path, text)))),
       Effect.mapError(
-        () => new ConfigError({ message: `${Issues.pathText(path)}: the environment variable ${name} is not set` })
+        () => new ConfigError({ message: `${JsonText.pathText(path)}: the environment variable ${name} is not set` })
       )
     )
   }
@@ -116,10 +117,14 @@ const readFile = (named: string | undefined) =>
       if (named === undefined && !(yield* Effect.orElseSucceed(fs.exists(path), () => true))) return {}
       return yield* new ConfigError({ message: `${path}: the file can not be read` })
     }
-    return yield* Effect.mapError(
-      Schema.decode(Schema.parseJson())(text.value.replace(/^\ufeff/, "")),
+    const content = text.value.replace(/^\ufeff/, "")
+    const value = yield* Effect.mapError(
+      Schema.decode(Schema.parseJson())(content),
       () => new ConfigError({ message: `${path}: is not valid JSON` })
     )
+    const loss = JsonText.lossOf(content)
+    // Of two limits of one name one would be off, and nobody could tell which.
+    return loss === undefined ? value : yield* wrong(JsonText.pathText(loss.path), loss.message)
   })
 
 const decodeConfig = Schema.decodeUnknownEither(ConfigSchema.Config, { onExcessProperty: "error" })

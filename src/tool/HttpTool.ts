@@ -23,6 +23,7 @@ import * as Secrets from "../domain/Secrets.js"
 import { ofHeader } from "../domain/SecretValues.js"
 import * as Json from "./Json.js"
 import * as JsonSchema from "./JsonSchema.js"
+import * as JsonText from "./JsonText.js"
 import { type Probed, type Tool, ToolConflict, type ToolContext, ToolFailure, ToolInDoubt } from "./Tool.js"
 
 const Url = Schema.String.pipe(
@@ -148,7 +149,12 @@ const resultOf = ({ cut, text }: Answer, maxBytes: number): unknown => {
   if (cut) {
     return Json.truncated(text, maxBytes)
   }
-  return text.trim() === "" ? null : Option.getOrElse(parse(text), () => text)
+  if (text.trim() === "") return null
+  // What reading would lose something of stays as it was written.
+  return Option.getOrElse(
+    Option.filter(parse(text), () => JsonText.lossOf(text) === undefined),
+    () => text
+  )
 }
 
 /**

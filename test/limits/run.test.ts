@@ -71,23 +71,23 @@ describe("maxIterations", () => {
 
 describe("maxTokens", () => {
   const usage = { inputTokens: 60, outputTokens: 40, totalTokens: 100 }
-  for (const [maxTokens, turns, results] of [
-    // At the limit after two turns; the second one's call is not begun.
-    [200, 2, 1],
-    // The next prompt would cost more than the one token that is left.
-    [201, 2, 2],
-    [290, 3, 2],
-    [199, 2, 1],
-    [100, 1, 0]
+  for (const [maxTokens, turns, states] of [
+    // The call of the turn that reaches the limit is not begun.
+    [100, 1, ["interrupted"]],
+    [199, 2, ["done", "interrupted"]],
+    [200, 2, ["done", "interrupted"]],
+    // One token is left, and the next prompt has more.
+    [201, 2, ["done", "done"]],
+    [290, 3, ["done", "done", "interrupted"]]
   ] as const) {
     it.live(`of ${maxTokens} ends after ${turns} turns of 100`, () =>
       Effect.gen(function* () {
         const run = yield* finished({ model: endless(usage), tools: [lookup(Effect.succeed)], limits: { maxTokens } })
         expect([run.turns, run.end.finishReason]).toEqual([turns, "budget"])
-        expect(run.results.map(({ state }) => state)).toEqual(
-          [...Array(results).fill("done"), "interrupted"].slice(0, results + 1)
+        expect(run.results.map(({ state }) => state)).toEqual(states)
+        expect(run.events.filter((event) => event.type === "tool-start")).toHaveLength(
+          states.filter((state) => state === "done").length
         )
-        expect(run.events.filter((event) => event.type === "tool-start")).toHaveLength(results)
         expect(run.end.usage.totalTokens).toBe(100 * turns)
       })
     )
