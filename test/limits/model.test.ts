@@ -36,7 +36,7 @@ const asked = (options: Partial<OpenAiCompatible.Options>) =>
     yield* TestClock.adjust(0)
     return {
       /** Says something after so many milliseconds of silence. */
-      after: (ms: number, ...steps: ReadonlyArray<Script.Step>) =>
+      tell: (ms: number, ...steps: ReadonlyArray<Script.Step>) =>
         Effect.gen(function* () {
           yield* TestClock.adjust(ms)
           yield* Effect.sync(() => {
@@ -64,8 +64,8 @@ describe("firstChunkTimeoutMs", () => {
   ] as const) {
     it.effect(`of 1000 with a first word after ${ms}`, () =>
       Effect.gen(function* () {
-        const { after, outcome } = yield* asked({ firstChunkTimeoutMs: 1_000, chunkTimeoutMs: 500 })
-        yield* after(ms, Script.text("Hello"), ...end)
+        const { tell, outcome } = yield* asked({ firstChunkTimeoutMs: 1_000, chunkTimeoutMs: 500 })
+        yield* tell(ms, Script.text("Hello"), ...end)
         const { error, parts } = yield* outcome
         expect([error?.code, textOf(parts)]).toEqual([code, code === undefined ? "Hello" : ""])
       })
@@ -81,9 +81,9 @@ describe("chunkTimeoutMs", () => {
   ] as const) {
     it.effect(`of 500 with a silence of ${ms} between two words`, () =>
       Effect.gen(function* () {
-        const { after, outcome } = yield* asked({ firstChunkTimeoutMs: 1_000, chunkTimeoutMs: 500 })
-        yield* after(10, Script.text("Hello"))
-        yield* after(ms, Script.text(", world"), ...end)
+        const { tell, outcome } = yield* asked({ firstChunkTimeoutMs: 1_000, chunkTimeoutMs: 500 })
+        yield* tell(10, Script.text("Hello"))
+        yield* tell(ms, Script.text(", world"), ...end)
         const { error, parts } = yield* outcome
         expect([error?.code, textOf(parts)]).toEqual([code, code === undefined ? "Hello, world" : "Hello"])
       })
@@ -102,8 +102,8 @@ describe("maxModelResponseBytes", () => {
   ] as const) {
     it.effect(`of ${maxResponseBytes} with an answer of ${size}`, () =>
       Effect.gen(function* () {
-        const { after, outcome } = yield* asked({ maxResponseBytes })
-        for (const step of answer) yield* after(1, step)
+        const { tell, outcome } = yield* asked({ maxResponseBytes })
+        for (const step of answer) yield* tell(1, step)
         const { error } = yield* outcome
         expect([error?.code, error?.retryable ?? false]).toEqual([code, false])
       })
