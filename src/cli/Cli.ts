@@ -9,6 +9,7 @@ import * as ValidationError from "@effect/cli/ValidationError"
 import * as Effect from "effect/Effect"
 import * as Backup from "./Backup.js"
 import * as Conformance from "./Conformance.js"
+import * as Doctor from "./Doctor.js"
 import { Failure } from "./Failure.js"
 import * as Serve from "./Serve.js"
 
@@ -23,7 +24,7 @@ export const version = "0.1.0"
 const root = (wiring: Serve.Wiring) =>
   Command.make("runlet").pipe(
     Command.withDescription("Durable, resumable agent runs"),
-    Command.withSubcommands([Serve.command(wiring), Backup.command, Conformance.command])
+    Command.withSubcommands([Serve.command(wiring), Backup.command, Doctor.command, Conformance.command])
   )
 
 /**

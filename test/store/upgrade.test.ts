@@ -50,20 +50,20 @@ const shape = (filename: string) =>
       .sort()
   )
 
-/** A database as that version left it. */
+/** A database as that version left it: the first one's, and what each later one made of it. */
 const left = (version: number) =>
   Effect.map(databaseFile, (filename) => {
     using(filename, (db) => {
       db.pragma("journal_mode = WAL")
-      db.exec(readFileSync(fixture(`v${version}.sql`), "utf8"))
+      for (let step = 1; step <= version; step++) db.exec(readFileSync(fixture(`v${step}.sql`), "utf8"))
     })
     return filename
   })
 
 const opened = (filename: string) => Layer.fresh(Sqlite.layer({ filename, synchronous: "normal" }))
 
-const snapshots = (version: number): Readonly<Record<string, Snapshot>> =>
-  JSON.parse(readFileSync(fixture(`v${version}.snapshots.json`), "utf8"))
+/** What was shown of its runs when the first version left it. */
+const shown: Readonly<Record<string, Snapshot>> = JSON.parse(readFileSync(fixture("v1.snapshots.json"), "utf8"))
 
 const engine = (filename: string) => {
   const agent = Layer.effect(
@@ -93,7 +93,7 @@ describe("databases of earlier versions", () => {
     })
   )
 
-  it.scoped.each([1])("version %i is brought to the shape of a new one, and nothing in it changes", (version) =>
+  it.scoped.each([1, 2])("version %i is brought to the shape of a new one, and nothing in it changes", (version) =>
     Effect.gen(function* () {
       const filename = yield* left(version)
       const tables = ["runs", "events", "turns", "inputs", "messages", "conversations", "idempotency"]
@@ -102,7 +102,7 @@ describe("databases of earlier versions", () => {
       const before = content()
       yield* Effect.gen(function* () {
         const store = yield* RunStore
-        for (const [name, expected] of Object.entries(snapshots(version))) {
+        for (const [name, expected] of Object.entries(shown)) {
           const row = Option.getOrThrow(yield* store.find({ runId: expected.runId, userId: "local" }))
           const { expiresAt: _, queuePosition: __, ...snapshot } = expected
           const now = Snapshots.of(yield* RunLog.load(store, row))
@@ -127,11 +127,10 @@ describe("databases of earlier versions", () => {
     })
   )
 
-  it.scopedLive.each([1])("runs of version %i go on", (version) =>
+  it.scopedLive.each([1, 2])("runs of version %i go on", (version) =>
     Effect.gen(function* () {
       const filename = yield* left(version)
-      const known = snapshots(version)
-      const id = (name: string) => known[name]?.runId ?? ""
+      const id = (name: string) => shown[name]?.runId ?? ""
       yield* Effect.gen(function* () {
         const runs = yield* RunEngine
         expect(yield* runs.start({ message: "/long 60", idempotencyKey: "key-1" })).toMatchObject({
@@ -146,9 +145,9 @@ describe("databases of earlier versions", () => {
           expect([name, attempt]).toEqual([name, name === "running" || name === "failed" ? 2 : 1])
           if (name === "waiting") expect(toolCalls.map(({ state }) => state)).toContain("applied")
         }
-        const { messages } = yield* runs.conversation(known.completed?.conversationId ?? "")
+        const { messages } = yield* runs.conversation(shown.completed?.conversationId ?? "")
         expect(messages.length).toBe(4)
-        const next = yield* runs.start({ message: "/long 3", conversationId: known.completed?.conversationId })
+        const next = yield* runs.start({ message: "/long 3", conversationId: shown.completed?.conversationId })
         yield* until(next.runId, ({ status }) => status === "completed")
       }).pipe(Effect.provide(engine(filename)))
     })

@@ -174,6 +174,14 @@ const migrations: Record<string, Effect.Effect<void, SqlError, SqlClient.SqlClie
 
 const table = "runlet_migrations"
 
+/**
+ * The schema version that this program makes.
+ *
+ * @since 0.1.0
+ * @category migrations
+ */
+export const known = Object.keys(migrations).length
+
 const failed = (reason: StoreError["reason"]) => (cause: unknown) =>
   new StoreError({ reason, method: "migrate", cause })
 
@@ -194,7 +202,6 @@ export const migrate: Effect.Effect<void, StoreError, WriteClient> = Effect.gen(
     sql<{ readonly id: number }>`SELECT MAX(migration_id) AS id FROM ${sql(table)}`,
     (rows) => rows[0]?.id ?? 0
   )
-  const known = Object.keys(migrations).length
   const found = yield* SqlTransaction.make(sql)(() => Effect.zipRight(steps, newest)).pipe(
     Effect.catchAllDefect((defect) => Effect.fail(failed("corrupt")(defect))),
     Effect.catchTag("SqlError", (error) => Effect.fail(refail("migrate")(error)))
