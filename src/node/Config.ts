@@ -16,6 +16,7 @@ import * as Issues from "../http/Issues.js"
 import * as JsonText from "../tool/JsonText.js"
 import * as ConfigSchema from "./ConfigSchema.js"
 import * as ConfigSecrets from "./ConfigSecrets.js"
+import * as Outgoing from "./Outgoing.js"
 
 /**
  * A checked configuration. Names that it uses exist in it, and names that must differ do. `secrets` is what of it nobody
@@ -100,6 +101,12 @@ const fromEnvironment = Effect.gen(function* () {
   if (port !== undefined && !/^\d{1,5}$/.test(port)) {
     return yield* new ConfigError({ message: "RUNLET_PORT: must be an integer from 0 to 65535" })
   }
+  if ((yield* text("NODE_TLS_REJECT_UNAUTHORIZED")) === "0") {
+    return yield* new ConfigError({
+      message:
+        "NODE_TLS_REJECT_UNAUTHORIZED: certificates are always verified. Unset it, and name an authority of your own in NODE_EXTRA_CA_CERTS"
+    })
+  }
   return {
     config: yield* text("RUNLET_CONFIG"),
     host: yield* text("RUNLET_HOST"),
@@ -168,11 +175,6 @@ const addresses = (config: typeof ConfigSchema.Config.Type): ReadonlyArray<reado
 export const hasAuthentication = ({ auth }: Pick<Config, "auth">): boolean =>
   auth.tokens.length > 0 || auth.jwt !== null
 
-const isAllowed = (hosts: ReadonlyArray<string> | null, url: string): boolean => {
-  const { host, hostname } = new URL(url)
-  return hosts === null || hosts.includes(hostname) || hosts.includes(host)
-}
-
 /** What the schema can not say: how the names in it hang together. */
 const connect = (
   config: typeof ConfigSchema.Config.Type,
@@ -190,7 +192,7 @@ const connect = (
   const toolNames = config.tools.map(({ name }) => name)
   const twice = toolNames.findIndex((name, index) => toolNames.indexOf(name) < index)
   if (twice !== -1) return Either.left(wrong(`tools[${twice}].name`, "is the name of an earlier tool"))
-  const foreign = addresses(config).find(([, url]) => !isAllowed(config.outgoing.allowHosts, url))
+  const foreign = addresses(config).find(([, url]) => !Outgoing.isAllowed(config.outgoing.allowHosts, url))
   if (foreign !== undefined) return Either.left(wrong(foreign[0], "its host is not in outgoing.allowHosts"))
   const secrets = [...ConfigSecrets.ofConfig(config), ...fromEnvironment].map((text) => Redacted.make(text))
   return Either.right({ ...config, defaultModel, secrets })

@@ -4,7 +4,6 @@
  * @since 0.1.0
  */
 import type * as HttpClient from "@effect/platform/HttpClient"
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Agent from "../agent/Agent.js"
@@ -23,6 +22,7 @@ import * as HttpTool from "../tool/HttpTool.js"
 import type { Tool } from "../tool/Tool.js"
 import { type Config, ConfigError, hasAuthentication } from "./Config.js"
 import type { ModelConfig } from "./ConfigSchema.js"
+import * as Outgoing from "./Outgoing.js"
 import * as Runlet from "./Runlet.js"
 
 const model = (
@@ -112,7 +112,7 @@ const agent = (config: Config): Layer.Layer<Agent.Agent, ConfigError, Documents>
         resume: config.resume
       })
     })
-  ).pipe(Layer.provide(NodeHttpClient.layerUndici))
+  ).pipe(Layer.provide(Outgoing.layer(config.outgoing.allowHosts)))
 
 const openDocuments: Layer.Layer<never, never, Documents> = Layer.unwrapEffect(
   Effect.map(Documents, (documents) => Layer.succeed(OpenDocuments, { describe: documents.describe }))

@@ -92,7 +92,8 @@ const neverSent = new Set([
   "DEPTH_ZERO_SELF_SIGNED_CERT",
   "SELF_SIGNED_CERT_IN_CHAIN",
   "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
-  "ERR_TLS_CERT_ALTNAME_INVALID"
+  "ERR_TLS_CERT_ALTNAME_INVALID",
+  "ERR_HOST_NOT_ALLOWED"
 ])
 
 const codeOf = (cause: unknown): string | undefined => {
