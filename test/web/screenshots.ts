@@ -1,6 +1,6 @@
 /**
- * `npm run screenshots`: pictures of the pages as they come out of `npm run build`, with the demo model, for the README
- * and to be looked at.
+ * `npm run screenshots`: pictures of the pages as they come out of `npm run build`, with the demo model. Those for the
+ * README are in `screenshots`; with a folder as its argument, all of them go there, to be looked at.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -10,7 +10,9 @@ import type { BrowserContextOptions, Page } from "playwright-core"
 import * as Chromium from "../client/support/Chromium.js"
 import * as Server from "../e2e/support/Server.js"
 
-const out = process.argv[2] ?? fileURLToPath(new URL("./screenshots/", import.meta.url))
+const kept = new Set(["chat-light", "chat-dark", "phone", "approval", "replay"])
+const folder = process.argv[2]
+const out = folder ?? fileURLToPath(new URL("./screenshots/", import.meta.url))
 mkdirSync(out, { recursive: true })
 const directory = mkdtempSync(join(tmpdir(), "runlet-screenshots-"))
 const config = join(directory, "config.json")
@@ -42,6 +44,7 @@ const ask = async (page: Page, text: string, until = "completed") => {
   await status(page, until)
 }
 const shoot = async (page: Page, name: string) => {
+  if (folder === undefined && !kept.has(name)) return
   await page.mouse.move(0, 0)
   await page.waitForTimeout(300)
   await page.screenshot({ path: join(out, `${name}.png`) })
@@ -62,6 +65,7 @@ try {
     await ask(page, "How does a client resume a run?")
     await page.evaluate(() => scrollTo(0, 0))
     await shoot(page, "chat-light")
+    const replay = await page.getAttribute(`[aria-label="Replay step by step"]`, "href")
     await fresh(page)
     await ask(page, "/write Shopping list: # For the weekend\n\n- milk\n- bread\n- green tea", "waiting_approval")
     await page.click(".approval >> text=Approve")
@@ -93,6 +97,9 @@ try {
     await fresh(page)
     await ask(page, "/cut How do approvals work?", "failed")
     await shoot(page, "failed")
+    await page.goto(server.url + replay)
+    await page.waitForTimeout(1000)
+    await shoot(page, "replay")
   })
   await withPage({ colorScheme: "dark" }, async (page) => {
     await page.click("text=How does a client resume a run?")

@@ -133,6 +133,19 @@ test("a session that ends in the middle asks to sign in, in one tab for all, and
   }
 })
 
+test("whoever signs out sees nothing any more, until signing in again", async () => {
+  script("Private", Script.answer("Mine."))
+  const tab = await signedIn()
+  await tab.send("Private")
+  await tab.status("completed")
+  await tab.page.click("text=Sign out")
+  await tab.page.waitForSelector("#token")
+  expect(await tab.page.$$(".sidebar li")).toEqual([])
+  expect(await tab.page.isVisible("text=Sign out")).toBe(false)
+  await signIn(tab)
+  await tab.page.waitForSelector(".sidebar li:has-text('Private')")
+})
+
 test("the next message goes out at once after a reload, and there is one connection", async () => {
   script("Long one", Script.reply([Script.text("A long one"), Script.gate("reload and ask"), ...end]))
   script("Next one", Script.answer("B"))

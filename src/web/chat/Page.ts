@@ -9,6 +9,7 @@ import type { Conversation } from "../../client/Api.js"
 import type { Client } from "../../client/Client.js"
 import { RunletError } from "../../client/RunletError.js"
 import { t } from "../i18n/index.js"
+import { stored } from "../Stored.js"
 import { type Conversations, makeConversations } from "./Conversations.js"
 import { type Document, written } from "./Documents.js"
 import { type Failure, ofError } from "./Failure.js"
@@ -40,6 +41,8 @@ export interface Page {
   readonly documents: ReadonlySignal<ReadonlyArray<Document>>
   readonly problem: Signal<Problem | undefined>
   readonly signedOut: ReadonlySignal<boolean>
+  /** Whether this browser was signed in, so that it can be signed out. */
+  readonly signedIn: ReadonlySignal<boolean>
   /** Conversations elsewhere in which something has come to an end, the newest last. */
   readonly notices: Signal<ReadonlyArray<Conversation>>
   readonly loading: ReadonlySignal<boolean>
@@ -93,6 +96,8 @@ const place = () => {
 export const makePage = (client: Client): Page => {
   const problem = signal<Problem | undefined>()
   const signedOut = signal(false)
+  const session = stored("runlet.session")
+  const signedIn = signal(session.get() === "yes")
   const notices = signal<ReadonlyArray<Conversation>>([])
   const loading = signal(false)
   const sending = signal(false)
@@ -260,6 +265,7 @@ export const makePage = (client: Client): Page => {
     }),
     problem,
     signedOut,
+    signedIn,
     place,
     notices,
     loading,
@@ -290,10 +296,13 @@ export const makePage = (client: Client): Page => {
           throw error instanceof RunletError && error.status === 401 ? new Error(t("signIn.wrong")) : error
         })
         signedOut.value = false
+        signedIn.value = true
+        session.set("yes")
         void open(thread.conversationId.peek() ?? place())
       }),
     signOut: async () => {
       await client.api.signOut()
+      session.set(undefined)
       location.assign(location.pathname)
     }
   }

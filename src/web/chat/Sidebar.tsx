@@ -64,7 +64,7 @@ const Choices = () => (
  * @category components
  */
 export const Sidebar = ({ close }: { readonly close: () => void }) => {
-  const { attempt, conversations, open } = usePage()
+  const { attempt, conversations, open, signedIn, signOut } = usePage()
   const searching = useSignal(false)
   const { more, search, shown } = conversations
   const now = Date.now()
@@ -124,7 +124,15 @@ export const Sidebar = ({ close }: { readonly close: () => void }) => {
       </div>
       <div class="bottom">
         <Choices />
-        <a href="/docs">{t("sidebar.reference")}</a>
+        <div class="row">
+          <a href="/docs">{t("sidebar.reference")}</a>
+          <span class="grow" />
+          {signedIn.value && (
+            <button type="button" class="plain" onClick={() => attempt(signOut)}>
+              {t("sidebar.signOut")}
+            </button>
+          )}
+        </div>
       </div>
     </nav>
   )
