@@ -551,9 +551,11 @@ describe("a comparison", () => {
       changes.flatMap((change) => (change.in === "both" || change.in === name ? [change.text] : [])).join("")
     expect(side("left")).toBe(left)
     expect(side("right")).toBe(right)
-    expect(Compare.likeness(changes)).toBeGreaterThanOrEqual(0)
-    expect(Compare.likeness(changes)).toBeLessThanOrEqual(1)
-    if (left === right) expect(Compare.likeness(changes)).toBe(1)
+    const likeness = Compare.likeness(left, right)
+    expect(likeness).toBeGreaterThanOrEqual(0)
+    expect(likeness).toBeLessThanOrEqual(1)
+    expect(Compare.likeness(right, left)).toBe(likeness)
+    expect(Compare.likeness(left, left)).toBe(1)
   })
 
   it("of long texts without a word in common comes to an end", () => {
@@ -563,6 +565,12 @@ describe("a comparison", () => {
       { in: "left", text: left },
       { in: "right", text: right }
     ])
+  })
+
+  it("counts the words of both, in any script", () => {
+    expect(Compare.likeness("a run is durable", "durable is a log")).toBe(0.75)
+    expect(Compare.likeness("持久的运行", "持久的日志")).toBe(0.6)
+    expect(Compare.likeness("a a", "a")).toBeCloseTo(2 / 3)
   })
 
   it("marks a changed word and nothing else", () => {

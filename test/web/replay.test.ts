@@ -230,6 +230,15 @@ describe("the page", () => {
     await seqIs(10)
   })
 
+  test("leads to the conversation that the run belongs to, and from there back", async () => {
+    await show(first)
+    await page.waitForSelector(`a[href="/#${Told.id("conv", 21)}"]`)
+    await page.click("header a:has-text('Chat')")
+    await page.waitForSelector(`a[href="/runs/${second[0]?.runId}/replay"]`)
+    await page.goBack()
+    await seqIs(first.length)
+  })
+
   test("finds what was written, over the pieces that it came in, and steps through it", async () => {
     await show(first)
     await press("/")
@@ -285,7 +294,7 @@ describe("the page", () => {
     await show(recovered)
     await press("Home", "]")
     await page.waitForSelector(".resume[aria-busy=false]")
-    expect(await page.textContent(".resume")).toContain("Messages last sent to the model (")
+    expect(await page.textContent(".resume")).toContain("Messages last sent to the model")
     expect(await page.textContent(".resume")).toContain("Draft kept")
     // The next one, quickly, is not mistaken for this one.
     await press("]", "[", "]")
@@ -316,7 +325,7 @@ describe("two runs", () => {
     expect(await marked("del")).toEqual(["hunt", "night"])
     expect(await marked("ins")).toEqual(["sleep", "day"])
     expect((await page.$$(".pair .call")).length).toBe(2)
-    expect(await page.textContent(".options")).toMatch(/\d+ % alike/)
+    expect(await page.textContent(".options")).toMatch(/\d+ % of the words in both/)
     await page.waitForFunction((id) => location.search === `?with=${id}`, first[0]?.runId)
     // Both move together, by time.
     await press("Home")

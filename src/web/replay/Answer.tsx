@@ -26,14 +26,29 @@ type Item =
 /** How many items are drawn at first. */
 const window = 60
 
+type Written = Extract<RunState.Part, { readonly text: string }>
+
 const blocks = new WeakMap<RunState.Part, ReadonlyArray<Blocks.Block>>()
 
-const blocksOf = (part: RunState.Part & { readonly text: string }): ReadonlyArray<Blocks.Block> => {
-  const known = blocks.get(part)
-  if (known !== undefined) return known
-  const made = Blocks.split(part.text)
-  blocks.set(part, made)
-  return made
+/** The blocks of parts that follow each other: a sentence may go on in the next one after a new attempt. */
+const blocksOf = (parts: ReadonlyArray<Written>): ReadonlyArray<Blocks.Block> => {
+  const [only] = parts
+  if (only === undefined) return []
+  if (parts.length > 1) return Blocks.split(parts.map(({ text }) => text).join(""))
+  const known = blocks.get(only) ?? Blocks.split(only.text)
+  blocks.set(only, known)
+  return known
+}
+
+/** The parts of one kind that end before this place. */
+const runUpTo = (parts: ReadonlyArray<RunState.Part>, end: number): ReadonlyArray<Written> => {
+  const written: Array<Written> = []
+  for (let place = end - 1; place >= 0; place--) {
+    const part = parts[place]
+    if (part === undefined || part.type === "tool-call" || (written[0] ?? part).type !== part.type) break
+    written.unshift(part)
+  }
+  return written
 }
 
 /** The last items of the answer, at most so many, and whether there are earlier ones. */
@@ -43,19 +58,23 @@ const itemsOf = (
 ): { readonly items: ReadonlyArray<Item>; readonly more: boolean } => {
   const items: Array<Item> = []
   for (const turn of RunState.turns(state).toReversed()) {
-    for (const [place, part] of [...turn.parts.entries()].reverse()) {
+    for (let end = turn.parts.length; end > 0; ) {
       if (items.length >= most) return { items: items.reverse(), more: true }
-      if (part.type === "tool-call") {
+      const part = turn.parts[end - 1]
+      if (part?.type === "tool-call") {
         const call = turn.calls.find(({ id }) => id === part.toolCallId)
         if (call !== undefined) items.push({ is: "call", key: `${turn.n} ${call.id}`, call })
+        end--
         continue
       }
-      const all = blocksOf(part)
-      const is = part.type === "text" ? "block" : "thought"
+      const written = runUpTo(turn.parts, end)
+      end -= Math.max(1, written.length)
+      const all = blocksOf(written)
+      const is = part?.type === "text" ? "block" : "thought"
       for (let index = all.length - 1; index >= 0; index--) {
         if (items.length >= most) return { items: items.reverse(), more: true }
         const { opening, text } = all[index] ?? { opening: "", text: "" }
-        items.push({ is, key: `${turn.n} ${place} ${index}`, text: opening + text })
+        items.push({ is, key: `${turn.n} ${end} ${index}`, text: opening + text })
       }
     }
   }

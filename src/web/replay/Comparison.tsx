@@ -129,10 +129,10 @@ export const Comparison = ({ replay }: { readonly replay: Replay }) => {
   const marked = useSignal(true)
   const other = besideState.value
   const rows = useMemo(() => (other === undefined ? [] : Compare.align(state.value, other)), [state.value, other])
-  // While a hand moves, words are not compared.
+  // While a hand moves, words are neither compared nor counted.
   const resting = settled.value === shown.value
   const likeness = useMemo(
-    () => (resting ? Compare.likeness(Compare.words(textOf(rows, "left"), textOf(rows, "right"))) : undefined),
+    () => (resting ? Compare.likeness(textOf(rows, "left"), textOf(rows, "right")) : undefined),
     [rows, resting]
   )
   if (other === undefined || beside.value === undefined) return null

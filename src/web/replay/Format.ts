@@ -66,7 +66,10 @@ export const moment = (ms: number): string =>
  * @since 0.1.0
  * @category words
  */
-export const lane = ({ kind, name }: Lane): string => (kind === "tool" ? (name ?? "") : t(`replay.lane.${kind}`))
+export const lane = (lane: Lane | undefined): string => {
+  if (lane === undefined) return ""
+  return lane.kind === "tool" ? (lane.name ?? "") : t(`replay.lane.${lane.kind}`)
+}
 
 /**
  * What kind of event it is.

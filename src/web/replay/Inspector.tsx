@@ -113,8 +113,8 @@ const FromServer = ({ checkpoint }: { readonly checkpoint: AgentRunCheckpoint })
         iteration={checkpoint.lastIteration}
       />
       <div class="json">
-        <Json name={t("replay.details.messages", compressedMessages.length)} value={compressedMessages} open={0} />
-        <Json name={t("replay.details.results", toolResults.length)} value={toolResults} open={0} />
+        <Json name={t("replay.details.messages")} value={compressedMessages} open={0} />
+        <Json name={t("replay.details.results")} value={toolResults} open={0} />
         <Json name={t("replay.details.draft")} value={assistantDraft} open={1} />
         <Json name={t("replay.details.settings")} value={settings} open={1} />
       </div>

@@ -19,7 +19,9 @@ const taken = (target: EventTarget | null, key: string): boolean => {
  * @category keys
  */
 export const onKey = (event: KeyboardEvent, replay: Replay, search: () => void): void => {
-  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return
+  // Some keyboards have the brackets behind AltGr, which looks like Ctrl and Alt.
+  const held = (event.ctrlKey || event.altKey) && !event.getModifierState("AltGraph")
+  if (event.defaultPrevented || held || event.metaKey || event.isComposing) return
   if (taken(event.target, event.key)) return
   const act = actionOf(event, replay, search)
   if (act === undefined) return
@@ -40,10 +42,8 @@ const actionOf = ({ key, shiftKey }: KeyboardEvent, replay: Replay, search: () =
     case "End":
       return () => replay.dispatch({ type: "end" })
     case "[":
-    case "PageUp":
       return () => replay.toCheckpoint(-1)
     case "]":
-    case "PageDown":
       return () => replay.toCheckpoint(1)
     case "+":
     case "=":

@@ -6,8 +6,8 @@
  */
 import type { LaneKind, Lanes, Span } from "./Lanes.js"
 import { arranged } from "./Lanes.js"
+import type { Matches } from "./Matches.js"
 import * as Recording from "./Recording.js"
-import type { Matches } from "./Replay.js"
 import * as Scale from "./Scale.js"
 
 /**

@@ -9,25 +9,12 @@ import type { RunSummary } from "../../client/Api.js"
 import type { Envelope } from "../../domain/Envelope.js"
 import type { RunState } from "../../domain/RunState.js"
 import * as Filter from "./Filter.js"
+import * as Matches from "./Matches.js"
 import * as Player from "./Player.js"
 import * as Recording from "./Recording.js"
 import * as Scale from "./Scale.js"
 import * as Source from "./Source.js"
 import * as Tape from "./Tape.js"
-
-/**
- * The events that the filter lets through, by their place among them.
- *
- * @since 0.1.0
- * @category models
- */
-export interface Matches {
-  readonly size: number
-  readonly at: (index: number) => number
-  /** How many are at or before this place in the log. */
-  readonly countUpTo: (seq: number) => number
-  readonly beside: (seq: number, direction: 1 | -1) => number | undefined
-}
 
 /**
  * The page's state. `player` is where a person wants to be at once, `shown` what is drawn: it follows once a frame,
@@ -55,7 +42,7 @@ export interface Replay {
   readonly range: ReadonlySignal<Scale.Range>
   readonly zoomed: ReadonlySignal<boolean>
   readonly filter: Signal<Filter.Filter>
-  readonly matches: ReadonlySignal<Matches>
+  readonly matches: ReadonlySignal<Matches.Matches>
   readonly dispatch: (action: Player.Action) => void
   readonly step: (direction: 1 | -1, count?: number) => void
   readonly toCheckpoint: (direction: 1 | -1) => void
@@ -91,26 +78,6 @@ const nothing = Recording.empty("")
 
 /** How long a hand must rest, in milliseconds. */
 const restMs = 250
-
-const matchesOf = (recording: Recording.Recording, filter: Filter.Filter): Matches => {
-  const { base, end } = recording
-  if (Filter.isEverything(filter)) {
-    const within = (seq: number) => (seq > base.seq && seq <= end.seq ? seq : undefined)
-    return {
-      size: Recording.size(recording),
-      at: (index) => base.seq + 1 + index,
-      countUpTo: (seq) => Math.min(Math.max(0, seq - base.seq), Recording.size(recording)),
-      beside: (seq, direction) => within(seq + direction)
-    }
-  }
-  const seqs = Filter.matching(recording, filter)
-  return {
-    size: seqs.length,
-    at: (index) => seqs[index] ?? 0,
-    countUpTo: (seq) => Filter.countUpTo(seqs, seq),
-    beside: (seq, direction) => Filter.beside(seqs, seq, direction)
-  }
-}
 
 /**
  * - `runId`: the run to begin with; without one, a file must be opened
@@ -243,7 +210,7 @@ export const makeReplay = (api: Source.Reads, options: Options = {}): Replay => 
   const besideState = computed(() =>
     beside.value === undefined ? undefined : Recording.stateAt(beside.value.recording.value, besideSeq.value)
   )
-  const matches = computed(() => matchesOf(recording.value, filter.value))
+  const matches = computed(() => Matches.of(recording.value, filter.value))
 
   const snapshot = computed(() => main.value?.snapshot.value)
   let asked = ""

@@ -11,10 +11,12 @@ import { theme } from "../Theme.js"
 import * as Filter from "./Filter.js"
 import * as Format from "./Format.js"
 import type { Span } from "./Lanes.js"
+import * as Matches from "./Matches.js"
 import * as Paint from "./Paint.js"
 import * as Recording from "./Recording.js"
 import type { Replay } from "./Replay.js"
 import * as Scale from "./Scale.js"
+import { Sign } from "./Sign.js"
 
 const label = ({ what }: Span): string => {
   switch (what.is) {
@@ -90,7 +92,7 @@ const useScheme = () => {
 /** A recording to draw, and which part of it. */
 interface LanesProps {
   readonly recording: { readonly value: Recording.Recording }
-  readonly matches: { readonly value: Replay["matches"]["value"] }
+  readonly matches: { readonly value: Matches.Matches }
   readonly filter: { readonly value: Filter.Filter }
   readonly axis: { readonly value: Scale.Axis }
   readonly range: { readonly value: Scale.Range }
@@ -168,14 +170,24 @@ const Ruler = ({ axis, range, width }: Pick<LanesProps, "axis" | "range" | "widt
   )
 }
 
+const Zoom = ({ replay }: { readonly replay: Replay }) => {
+  const all = !replay.zoomed.value
+  return (
+    <div class="corner">
+      <Sign name="minus" label={t("replay.zoomOut")} hint="-" disabled={all} onClick={() => replay.zoom(2)} />
+      <Sign name="plus" label={t("replay.zoomIn")} hint="+" onClick={() => replay.zoom(0.5)} />
+      <Sign name="whole" label={t("replay.zoomAll")} hint="0" disabled={all} onClick={() => replay.zoomAll()} />
+    </div>
+  )
+}
+
 const Labels = ({ replay }: { readonly replay: Replay }) => {
   const { filter, recording } = replay
   const { lanes } = recording.value
   return (
     <div class="lane-labels">
       {Paint.bands(lanes).map(({ height, id, kind, lane }) => {
-        const found = lanes.lanes[lane]
-        const name = found === undefined ? "" : Format.lane(found)
+        const name = Format.lane(lanes.lanes[lane])
         return (
           <button
             key={id}
@@ -279,7 +291,7 @@ export const Timeline = ({ replay }: { readonly replay: Replay }) => {
   return (
     <section class="timeline" aria-label={t("replay.timeline")}>
       <div class="lanes">
-        <div class="corner" />
+        <Zoom replay={replay} />
         <Ruler axis={axis} range={range} width={width} />
         <Labels replay={replay} />
         <div
@@ -332,15 +344,7 @@ export const BesideTimeline = ({ replay, name }: { readonly replay: Replay; read
   const recording = useComputed(() => beside.value?.recording.value ?? Recording.empty(""))
   const range = useComputed(() => Scale.whole(recording.value, axis.value))
   const filter = useMemo(() => ({ value: Filter.everything }), [])
-  const matches = useComputed(() => {
-    const { base, end } = recording.value
-    return {
-      size: Recording.size(recording.value),
-      at: (index: number) => base.seq + 1 + index,
-      countUpTo: (seq: number) => Math.min(Math.max(0, seq - base.seq), end.seq - base.seq),
-      beside: () => undefined
-    }
-  })
+  const matches = useComputed(() => Matches.of(recording.value, Filter.everything))
   const { lanes } = recording.value
   const place = Scale.ratio(range.value, Scale.unitAt(recording.value, axis.value, besideSeq.value))
   return (
@@ -349,15 +353,12 @@ export const BesideTimeline = ({ replay, name }: { readonly replay: Replay; read
         <div class="corner" />
         <Ruler axis={axis} range={range} width={width} />
         <div class="lane-labels">
-          {Paint.bands(lanes).map(({ height, id, kind, lane }) => {
-            const found = lanes.lanes[lane]
-            return (
-              <div key={id} class="lane-label" style={{ height: `${height}px` }}>
-                <i class={`swatch lane-${kind}`} />
-                <span>{found === undefined ? "" : Format.lane(found)}</span>
-              </div>
-            )
-          })}
+          {Paint.bands(lanes).map(({ height, id, kind, lane }) => (
+            <div key={id} class="lane-label" style={{ height: `${height}px` }}>
+              <i class={`swatch lane-${kind}`} />
+              <span>{Format.lane(lanes.lanes[lane])}</span>
+            </div>
+          ))}
         </div>
         <div ref={plot} class="plot still">
           <Canvas axis={axis} filter={filter} matches={matches} range={range} recording={recording} width={width} />

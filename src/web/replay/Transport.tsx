@@ -5,34 +5,10 @@
  */
 import { t } from "../i18n/index.js"
 import * as Format from "./Format.js"
-import { Icon } from "./Icon.js"
 import * as Player from "./Player.js"
 import * as Recording from "./Recording.js"
 import type { Replay } from "./Replay.js"
-
-interface SignProps {
-  readonly name: Parameters<typeof Icon>[0]["name"]
-  readonly label: string
-  readonly onClick: () => void
-  readonly disabled?: boolean
-  readonly class?: string
-  readonly id?: string
-  readonly hint?: string
-}
-
-const Sign = ({ class: look = "plain", disabled = false, hint, id, label, name, onClick }: SignProps) => (
-  <button
-    id={id}
-    type="button"
-    class={look}
-    aria-label={label}
-    title={hint === undefined ? label : `${label} (${hint})`}
-    disabled={disabled}
-    onClick={onClick}
-  >
-    <Icon name={name} />
-  </button>
-)
+import { Sign } from "./Sign.js"
 
 const Position = ({ replay }: { readonly replay: Replay }) => {
   const { player, recording } = replay
@@ -52,7 +28,7 @@ const Position = ({ replay }: { readonly replay: Replay }) => {
  * @category components
  */
 export const Transport = ({ replay }: { readonly replay: Replay }) => {
-  const { axis, dispatch, open, player, recording, zoomed } = replay
+  const { axis, dispatch, open, player, recording } = replay
   const { following, playing, speed } = player.value
   const none = Recording.size(recording.value) === 0
   return (
@@ -143,23 +119,6 @@ export const Transport = ({ replay }: { readonly replay: Replay }) => {
           <option value="real">{t("replay.axis.real")}</option>
         </select>
       </label>
-      <div class="group zoom">
-        <Sign
-          name="minus"
-          label={t("replay.zoomOut")}
-          hint="-"
-          disabled={!zoomed.value}
-          onClick={() => replay.zoom(2)}
-        />
-        <Sign name="plus" label={t("replay.zoomIn")} hint="+" disabled={none} onClick={() => replay.zoom(0.5)} />
-        <Sign
-          name="whole"
-          label={t("replay.zoomAll")}
-          hint="0"
-          disabled={!zoomed.value}
-          onClick={() => replay.zoomAll()}
-        />
-      </div>
     </div>
   )
 }
