@@ -261,6 +261,7 @@ export const client: FastCheck.Arbitrary<Plan.Client> = FastCheck.record({
   run: FastCheck.nat(2),
   at: FastCheck.nat(2),
   after: from(0, 5, 500),
+  polls: FastCheck.boolean(),
   visits: few(visit, 5)
 })
 

@@ -69,7 +69,7 @@ export type Command = {
 )
 
 /**
- * A client of the nth run: through which process, and when it comes first.
+ * A client of the nth run: through which process, when it comes first, and how it reads.
  *
  * @since 0.1.0
  * @category models
@@ -78,6 +78,7 @@ export interface Client {
   readonly run: number
   readonly at: number
   readonly after: number
+  readonly polls?: boolean | undefined
   readonly visits: ReadonlyArray<Visit>
 }
 

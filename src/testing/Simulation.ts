@@ -381,6 +381,7 @@ const program = (plan: Plan.Plan, time: VirtualTime, journal: Journal) =>
           const made = VirtualClient.make({
             runId,
             visits: client.visits,
+            polls: client.polls,
             connect: () => stack.processes[client.at % stack.processes.length]?.running(),
             stored: storedOf(stack, runId)
           })

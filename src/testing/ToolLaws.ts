@@ -71,20 +71,23 @@ export const oneResult = forRuns("every call is answered once, and only calls ar
 })
 
 /**
- * A call that was started is never dropped, and starts only behind its turn's model-end.
+ * A call that was started is never dropped, and is started and settled only behind its turn's model-end.
  *
  * @since 0.1.0
  * @category laws
  */
 export const startedAreKept = forEvents(
-  "a call that was started is never dropped, and starts only behind its turn's model-end",
+  "a call that was started is never dropped, and is started and settled only behind its turn's model-end",
   ({ before, event }) => {
     if (event.type === "run-resumed") {
       const dropped = event.droppedToolCallIds.find((id) => RunState.findCall(before, id)?.call.phase !== undefined)
       return dropped === undefined ? undefined : `${dropped} is dropped`
     }
+    const found = "toolCallId" in event ? RunState.findCall(before, event.toolCallId) : undefined
+    if (event.type === "tool-call-result" && event.state !== "interrupted") {
+      return found?.turn.ended === undefined ? "before its model-end" : undefined
+    }
     if (event.type !== "tool-start" && event.type !== "approval-request") return undefined
-    const found = RunState.findCall(before, event.toolCallId)
     if (found === undefined) return "without a call"
     if (found.turn.ended === undefined) return "before its model-end"
     return found.call.result === undefined ? undefined : "of a settled call"
@@ -343,7 +346,8 @@ export const gatedTogether = forEvents(
   ({ before, event }) => {
     if (event.type !== "tool-start" || event.phase === "preview") return undefined
     const found = RunState.findCall(before, event.toolCallId)
-    if (found?.call.approval === undefined) return undefined
+    // What has begun already is only looked after.
+    if (found?.call.approval === undefined || found.call.open !== undefined) return undefined
     const waiting = found.turn.calls.find(({ approval }) => approval !== undefined && approval.decision === undefined)
     return waiting === undefined ? undefined : `${waiting.id} still waits`
   }

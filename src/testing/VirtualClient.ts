@@ -7,6 +7,7 @@
 import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as FiberId from "effect/FiberId"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { Envelope } from "../domain/Envelope.js"
@@ -31,6 +32,7 @@ export interface Visit {
 /**
  * - `connect`: a process to ask, or `undefined` when none is there
  * - `stored`: how much of the run's log is stored at this moment
+ * - `polls`: whether it is driven by callbacks, as a response over HTTP is, instead of pulling
  *
  * @since 0.1.0
  * @category models
@@ -40,6 +42,7 @@ export interface Options {
   readonly visits: ReadonlyArray<Visit>
   readonly connect: () => Running | undefined
   readonly stored: Effect.Effect<number>
+  readonly polls?: boolean | undefined
 }
 
 /**
@@ -63,6 +66,15 @@ interface Session {
   ended: boolean
 }
 
+/** What comes behind the cursor, by way of `poll` as long as that can tell. */
+const polled = (view: View, cursor: number): ReturnType<View["pull"]> =>
+  Effect.suspend(() => {
+    const bell = Deferred.unsafeMake<void>(FiberId.none)
+    const found = view.poll(cursor, () => Deferred.unsafeDone(bell, Effect.void))
+    if (found === "waiting") return Effect.zipRight(Deferred.await(bell), polled(view, cursor))
+    return found === undefined ? view.pull(cursor) : Effect.succeed({ _tag: "frames", frames: found })
+  })
+
 /**
  * A client that has not connected yet.
  *
@@ -77,7 +89,7 @@ export const make = (options: Options): VirtualClient => {
     Effect.gen(function* () {
       let cursor = session.after
       while (session.frames.length < take) {
-        const pulled = yield* view.pull(cursor)
+        const pulled = yield* options.polls === true ? polled(view, cursor) : view.pull(cursor)
         if (pulled._tag === "end") {
           session.ended = true
           return

@@ -1,8 +1,24 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are pieces of sources
 /**
- * Small mistakes, one at a time. `find` must stand exactly once in `file`. Each breaks a rule that the laws are there to
- * protect, so some law must notice.
+ * Small mistakes, one at a time. `find` must stand exactly once in `file`, in `src`. Each breaks a rule that the kit is
+ * there to protect, so something in it must notice: `by` says what looks at it, see `by/`.
  */
-const m = (name, file, find, replace) => ({ name, file: `src/${file}`, find, replace })
+const edit = (file, find, replace) => ({ file, find, replace })
+
+/** A mistake for the laws to notice, in simulations over memory. */
+const m = (name, file, find, replace) => ({ name, by: "laws", edits: [edit(file, find, replace)] })
+
+/** One that takes several edits, because two things keep the rule. */
+const both = (name, ...edits) => ({ name, by: "laws", edits })
+
+/** One for simulations over SQLite. */
+const q = (name, file, find, replace) => ({ name, by: "sqlite", edits: [edit(file, find, replace)] })
+
+/** One for a contract: of the store, of policies, of models. */
+const c = (by, name, file, find, replace) => ({ name, by, edits: [edit(file, find, replace)] })
+
+/** One for a check over HTTP whose name holds `only`. */
+const h = (only, name, file, find, replace) => ({ name, by: "http", only, edits: [edit(file, find, replace)] })
 
 export const mutations = [
   m(
@@ -49,6 +65,25 @@ export const mutations = [
   ),
   m("provider data is lost", "engine/RunWriter.ts", "if (entry.side !== undefined) sides.push(entry.side)", ""),
   m(
+    "provider data is stored in a later transaction",
+    "engine/RunWriter.ts",
+    "if (entry.side !== undefined) sides.push(entry.side)",
+    "if (this.late !== undefined) sides.push(this.late)\n      this.late = entry.side"
+  ),
+  both(
+    "a turn with calls counts as complete before its model-end",
+    edit(
+      "resume/ResumePolicy.ts",
+      "state.open !== undefined && state.open.ended === undefined ? state.open : undefined",
+      "state.open !== undefined && state.open.ended === undefined && state.open.calls.length === 0 ? state.open : undefined"
+    ),
+    edit(
+      "agent/NextStep.ts",
+      "turn.ended === undefined ? unfinished(turn)",
+      "turn.ended === undefined && turn.calls.length === 0 ? unfinished(turn)"
+    )
+  ),
+  m(
     "parking without compare-and-set",
     "engine/RunDriver.ts",
     "current.seq === state.seq ? decisionOf(step, current, row, now) : undefined",
@@ -87,9 +122,9 @@ export const mutations = [
   ),
   m(
     "the cursor is off by one in the store",
-    "store/MemoryStore.ts",
-    ".events.slice(after, after + limit)",
-    ".events.slice(after + (after > 3 ? 1 : 0), after + limit)"
+    "store/internal/memory.ts",
+    "run?.events.slice(from, from + limit)",
+    "run?.events.slice(from + (from > 3 ? 1 : 0), from + limit)"
   ),
   m("two terminal events", "agent/Closing.ts", "    },\n    terminal\n  ]", "    },\n    terminal,\n    terminal\n  ]"),
   m(
@@ -165,11 +200,14 @@ export const mutations = [
     "translator.published ? undefined : retryDelayMs",
     "retryDelayMs"
   ),
-  m(
+  both(
     "tools begin before their intent is stored",
-    "agent/ToolTurn.ts",
-    "Stream.fromEffect(Effect.map(intents, (events) => Emission.durable(events)))",
-    "Stream.fromEffect(Effect.map(intents, (events) => Emission.events(events)))"
+    edit(
+      "agent/ToolTurn.ts",
+      "Stream.fromEffect(Effect.map(intents, (events) => Emission.durable(events)))",
+      "Stream.fromEffect(Effect.map(intents, (events) => Emission.events(events)))"
+    ),
+    edit("engine/RunDriver.ts", "      yield* Effect.catchAll(writer.settled, () => Effect.never)\n", "")
   ),
   m(
     "a rejection is taken for an approval",
@@ -220,5 +258,188 @@ export const mutations = [
     "store/internal/memory.ts",
     "row.leaseExpiresAt <= now ||\n    (claim.dead?.includes(row.owner) ?? false)",
     "row.leaseExpiresAt === 0"
+  ),
+  m(
+    "an approval by the name of the tool",
+    "engine/Deciding.ts",
+    "call.approval?.request.approvalId === approvalId &&\n      call.approval.decision",
+    "call.name === state.open?.calls.find((one) => one.approval?.request.approvalId === approvalId)?.name &&\n      call.approval !== undefined &&\n      call.approval.decision"
+  ),
+  m(
+    "what is approved does not wait for the others of its turn",
+    "agent/NextStep.ts",
+    'if (waiting) return { _tag: "AwaitApproval" }\n  if (gated.length > 0)',
+    'if (waiting && gated.length === 0) return { _tag: "AwaitApproval" }\n  if (gated.length > 0)'
+  ),
+  m(
+    "turns are not counted",
+    "agent/NextStep.ts",
+    'return state.iteration >= limits.maxIterations ? "max_iterations" : undefined',
+    "return undefined"
+  ),
+  both(
+    "a run that crashes its process is recovered for ever",
+    edit("engine/RunDriver.ts", "if (state.stale >= env.agent.resume.maxAttempts) {", "if (state.stale < 0) {"),
+    edit("agent/NextStep.ts", "if (state.stale > facts.maxAttempts) {", "if (state.stale < 0) {")
+  ),
+  m(
+    "all calls of a turn run at once",
+    "agent/NextStep.ts",
+    'if (now.length > 0) return { _tag: "RunTools", acts: now.slice(0, facts.maxToolConcurrency) }',
+    'if (now.length > 0) return { _tag: "RunTools", acts: now }'
+  ),
+  m(
+    "a request for an approval is open for too long",
+    "agent/ToolTurn.ts",
+    "expiresAt: now + setting.approvalTtlMs,",
+    "expiresAt: now + setting.approvalTtlMs * 2,"
+  ),
+  m(
+    "the hash does not cover the input",
+    "agent/ToolTurn.ts",
+    "previewHash: Json.hash({ toolName: call.name, input, preview: shown }),",
+    "previewHash: Json.hash({ toolName: call.name, preview: shown }),"
+  ),
+  m(
+    "a conflict is taken for a success",
+    "agent/ToolTurn.ts",
+    "return yield* mailbox.offer(Emission.durable([conflict(outcome.message)]))",
+    'return yield* mailbox.offer(Emission.durable([yield* result({ ok: true, state: "applied", result: null })]))'
+  ),
+  m(
+    "a key finds its run whatever is asked",
+    "engine/Starting.ts",
+    "{ key: idempotencyKey, bodyHash: Json.hash(body) }",
+    '{ key: idempotencyKey, bodyHash: "" }'
+  ),
+  m(
+    "a cancelled run has used nothing",
+    "agent/Closing.ts",
+    "        usage: state.usage\n",
+    "        usage: { inputTokens: 0, outputTokens: 0, totalTokens: 0 }\n"
+  ),
+  m(
+    "a checkpoint shows what came later",
+    "engine/Reading.ts",
+    "const state = yield* RunLog.load(env.store, row, seq)",
+    "const state = yield* RunLog.load(env.store, row)"
+  ),
+  m(
+    "the fold does not cut what is written again",
+    "domain/RunState.ts",
+    "const kept = truncate(state.open, event.textLength, event.reasoningLength)",
+    "const kept = state.open.parts"
+  ),
+  m(
+    "the next step is taken on what is not stored yet",
+    "engine/RunDriver.ts",
+    "      const state = yield* writer.settled\n      if (active.stopping) return",
+    "      const state = yield* Effect.as(writer.offer([]), writer.state)\n      if (active.stopping) return"
+  ),
+  m(
+    "a failed run is not left behind when its conversation goes on",
+    "engine/Supervisor.ts",
+    'end(old, (state) => Closing.cancellation(state, "superseded"))',
+    "end(old, () => undefined)"
+  ),
+  m(
+    "whoever polls is woken once too little",
+    "engine/LiveTail.ts",
+    "    if (tail?.last !== after) return false\n",
+    "    if (tail === undefined) return false\n"
+  ),
+  {
+    name: "no fence in SQLite",
+    by: "store",
+    edits: [
+      edit(
+        "store/internal/sqlAppend.ts",
+        "(b.epoch IS NULL OR runs.epoch = b.epoch)\n      AND (b.expected_seq IS NULL OR runs.last_seq = b.expected_seq)\n      AND runs.status NOT IN ('completed', 'cancelled')\n",
+        "(b.expected_seq IS NULL OR runs.last_seq = b.expected_seq)\n      AND runs.status NOT IN ('completed', 'cancelled')\n"
+      ),
+      edit(
+        "store/internal/sqlAppend.ts",
+        "(b.epoch IS NULL OR runs.epoch = b.epoch)\n      AND (b.expected_seq IS NULL OR runs.last_seq = b.expected_seq)\n      AND runs.status NOT IN ('completed', 'cancelled', 'failed')",
+        "(b.expected_seq IS NULL OR runs.last_seq = b.expected_seq)\n      AND runs.status NOT IN ('completed', 'cancelled', 'failed')"
+      )
+    ]
+  },
+  q(
+    "no compare-and-set in SQLite",
+    "store/internal/sqlAppend.ts",
+    "AND (b.expected_seq IS NULL OR runs.last_seq = b.expected_seq)\n      AND runs.status NOT IN ('completed', 'cancelled')\n",
+    "AND runs.status NOT IN ('completed', 'cancelled')\n"
+  ),
+  c(
+    "store",
+    "the cursor is off by one in SQLite",
+    "store/SqlStore.ts",
+    "WHERE run_key = ${key} AND seq > ${after} ORDER BY seq",
+    "WHERE run_key = ${key} AND seq >= ${after} ORDER BY seq"
+  ),
+  c(
+    "policy",
+    "a restart keeps the reasoning",
+    "resume/ResumePolicy.ts",
+    "reasoningLength: turn.reasoning0,\n    droppedToolCallIds: turn.calls.map((call) => call.id)",
+    "reasoningLength: state.reasoningLength + 1,\n    droppedToolCallIds: turn.calls.map((call) => call.id)"
+  ),
+  c(
+    "policy",
+    "a draft is kept for a model that can not go on with it",
+    "resume/ResumePolicy.ts",
+    "if (last === -1 || !facts.continuesDraft) return restart(facts)",
+    "if (last === -1) return restart(facts)"
+  ),
+  c(
+    "model",
+    "an answer that broke off counts as complete",
+    "model/OpenAiStream.ts",
+    "      if (finishReason === undefined) {",
+    '      finishReason ??= "stop"\n      if (finishReason === undefined) {'
+  ),
+  c(
+    "model",
+    "a fallback goes on where the first model has begun to speak",
+    "model/Fallback.ts",
+    "published ? Stream.fail(error) : fallback.stream(request)",
+    "fallback.stream(request)"
+  ),
+  h("what is no cursor", "a cursor may have leading zeros", "http/Cursor.ts", "/^(0|[1-9][0-9]*)$/", "/^[0-9]+$/"),
+  h(
+    "wins over ?after",
+    "Last-Event-ID is not looked at",
+    "http/Cursor.ts",
+    'if (request.lastEventId !== undefined && request.lastEventId !== "") {',
+    'if (request.lastEventId === "never") {'
+  ),
+  h(
+    "there is nothing more",
+    "a client at the end gets an empty stream",
+    "http/HandlersRuns.ts",
+    "if (view.ended && cursor === view.lastSeq) return",
+    "if (view.ended && cursor > view.lastSeq) return"
+  ),
+  h("never silent", "no heartbeats", "http/LogReadable.ts", "if (pulse) this.push(bytesOf(format.heartbeat))", ""),
+  h(
+    "behind a cursor",
+    "every stream begins at the beginning",
+    "http/LogReadable.ts",
+    "this.cursor = options.after",
+    "this.cursor = 0"
+  ),
+  h(
+    "is the same run",
+    "Idempotency-Key is not looked at",
+    "http/HandlersChat.ts",
+    'const key = request.headers["idempotency-key"]',
+    "const key = undefined"
+  ),
+  h(
+    "somebody else",
+    "whoever knows the id of a run may read it",
+    "engine/Reading.ts",
+    "const found = yield* env.store.find({ runId, userId: user })\n    return",
+    'const found = Option.orElse(yield* env.store.find({ runId, userId: user }), () => Option.none())\n    const other = yield* env.store.find({ runId, userId: user === "alice" ? "bob" : "alice" })\n    if (Option.isSome(other)) return other.value\n    return'
   )
 ]

@@ -1,28 +1,43 @@
 /**
- * Makes each mistake of the list in a copy of the sources and runs cases until a law notices; first none, which must
- * live. Ends with 1 when a mistake lives, or when the list does not fit the sources any more.
+ * Makes each mistake of the list in a copy of the sources, and sees whether the kit notices; without any mistake, it
+ * must not. Ends with 1 when a mistake lives, or when the list does not fit the sources any more.
  *
- * `node test/mutations/run.mjs [words of a name]`; `RUNLET_CASES` and `RUNLET_SEED` as for the tests.
+ * `npm run test:mutations [words of a name]`. `RUNLET_CASES`: cases for each mistake, `RUNLET_SEED`: their dice,
+ * `RUNLET_JOBS`: how many mistakes at once.
  */
 import { spawn } from "node:child_process"
 import { mkdtemp, readFile, rm } from "node:fs/promises"
-import { tmpdir } from "node:os"
-import { join, resolve } from "node:path"
+import { availableParallelism, tmpdir } from "node:os"
+import { dirname, join, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 import { build } from "esbuild"
 import { mutations } from "./mutations.mjs"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 const wanted = process.argv.slice(2).join(" ")
-/** A case that never ends is cut off long after all cases should have. */
-const limitMs = 2 * Number(process.env.RUNLET_MS ?? 600_000) + 60_000
+const jobs = Number(process.env.RUNLET_JOBS ?? Math.max(1, availableParallelism() - 1))
+/** What never comes back is cut off long after every case should have been through, also on a busy machine. */
+const limitMs = 30 * 60_000
 
-const bundle = async (mutation, outfile) => {
-  const path = mutation && resolve(root, mutation.file)
-  const source = path && (await readFile(path, "utf8"))
-  if (source !== undefined && source.split(mutation.find).length !== 2) throw new Error("its place was not found once")
+/** The sources with the edits of a mistake. */
+const edited = async ({ edits }) => {
+  const sources = new Map()
+  for (const { file, find, replace } of edits) {
+    const path = resolve(root, "src", file)
+    const source = sources.get(path) ?? (await readFile(path, "utf8"))
+    if (source.split(find).length !== 2) throw new Error(`its place was not found once in src/${file}`)
+    sources.set(
+      path,
+      source.replace(find, () => replace)
+    )
+  }
+  return sources
+}
+
+const bundle = async (mutation, by, outfile) => {
+  const sources = mutation === undefined ? new Map() : await edited(mutation)
   await build({
-    entryPoints: [join(root, "test/mutations/cases.ts")],
+    entryPoints: [join(root, `test/mutations/by/${by}.ts`)],
     bundle: true,
     platform: "node",
     format: "esm",
@@ -34,55 +49,75 @@ const bundle = async (mutation, outfile) => {
       {
         name: "mutation",
         setup: (it) => {
-          it.onLoad({ filter: /\.ts$/ }, ({ path: loaded }) =>
-            loaded === path
-              ? { contents: source.replace(mutation.find, () => mutation.replace), loader: "ts" }
-              : undefined
-          )
+          it.onLoad({ filter: /\.tsx?$/ }, ({ path }) => {
+            const contents = sources.get(path)
+            return contents === undefined ? undefined : { contents, loader: "ts", resolveDir: dirname(path) }
+          })
         }
       }
     ]
   })
 }
 
-const run = (file) =>
+const run = (file, only) =>
   new Promise((done) => {
-    const child = spawn(process.execPath, [file], { stdio: ["ignore", "pipe", "ignore"] })
+    const env = { ...process.env, RUNLET_ONLY: only ?? "" }
+    const child = spawn(process.execPath, [file], { cwd: root, env, stdio: ["ignore", "pipe", "ignore"] })
     let text = ""
     child.stdout.on("data", (chunk) => {
       text += chunk
     })
-    // Something that never ends is noticed, too, but by nobody's law.
     const timer = setTimeout(() => child.kill("SIGKILL"), limitMs)
     child.on("close", (code) => {
       clearTimeout(timer)
       const line = text.trim().split("\n").at(-1)
-      done(line ? JSON.parse(line) : { killed: code !== 0, cases: 0, law: code === null ? "time" : `exit ${code}` })
+      done(line ? JSON.parse(line) : { error: code === null ? "it does not come back" : `it ends with ${code}` })
     })
   })
 
-const folder = await mkdtemp(join(tmpdir(), "runlet-mutations-"))
-let failed = 0
-try {
-  const chosen = mutations.filter((mutation) => mutation.name.includes(wanted))
-  for (const [index, mutation] of [...(wanted === "" ? [undefined] : []), ...chosen].entries()) {
-    const name = mutation?.name ?? "(none)"
-    let outcome
-    try {
-      const file = join(folder, `${index}.mjs`)
-      await bundle(mutation, file)
-      outcome = await run(file)
-    } catch (error) {
-      outcome = { killed: false, cases: 0, error: String(error.message) }
-    }
-    const good = mutation === undefined ? !outcome.killed : outcome.killed
-    if (!good) failed++
-    const word =
-      outcome.error ?? (outcome.killed ? `case ${outcome.cases}: ${outcome.law}` : `lived ${outcome.cases} cases`)
-    console.log(`${good ? "ok  " : "FAIL"} ${name.padEnd(58)} ${word}`)
+// The bundles are near the packages that they leave outside.
+const folder = await mkdtemp(join(root, "node_modules", ".runlet-mutations-")).catch(() =>
+  mkdtemp(join(tmpdir(), "runlet-mutations-"))
+)
+const chosen = mutations.filter(({ name }) => name.includes(wanted))
+const sound = [...new Set(chosen.map(({ by }) => by))].map((by) => ({ name: `(no mistake, by ${by})`, by }))
+const tasks = [...sound.map((task) => ({ ...task, sound: true })), ...chosen]
+const failures = []
+const counts = new Map()
+
+const tryOne = async (task, index) => {
+  const file = join(folder, `${index}.mjs`)
+  let outcome
+  try {
+    await bundle(task.sound ? undefined : task, task.by, file)
+    outcome = await run(file, task.only)
+  } catch (error) {
+    outcome = { error: String(error.message) }
   }
-  console.log(failed === 0 ? `all ${chosen.length} were noticed` : `${failed} went wrong`)
+  const good = outcome.error === undefined && outcome.killed === !task.sound
+  if (!good) failures.push(task.name)
+  if (!task.sound) counts.set(task.by, (counts.get(task.by) ?? 0) + 1)
+  const word =
+    outcome.error ??
+    (outcome.killed ? `${String(outcome.cases).padStart(5)}  ${outcome.law}` : `lives ${outcome.cases} cases`)
+  console.log(`${good ? "ok  " : "FAIL"}  ${task.name.padEnd(62)}  ${task.by.padEnd(8)}  ${word}`)
+  await rm(file, { force: true })
+}
+
+try {
+  console.log(`      ${"mistake".padEnd(62)}  ${"looked at".padEnd(8)} case  noticed by`)
+  const queue = tasks.entries()
+  const worker = async () => {
+    for (const [index, task] of queue) await tryOne(task, index)
+  }
+  await Promise.all(Array.from({ length: jobs }, worker))
+  const kinds = [...counts].map(([by, count]) => `${count} by ${by}`).join(", ")
+  console.log(
+    failures.length === 0
+      ? `\nAll ${chosen.length} mistakes were noticed (${kinds}), and none where there was none.`
+      : `\n${failures.length} of ${tasks.length} went wrong: ${failures.join("; ")}`
+  )
 } finally {
   await rm(folder, { recursive: true, force: true })
 }
-process.exit(failed === 0 ? 0 : 1)
+process.exit(failures.length === 0 ? 0 : 1)

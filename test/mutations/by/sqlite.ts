@@ -1,0 +1,4 @@
+import * as Stores from "../../../src/testing/Stores.js"
+import { simulate } from "./support.js"
+
+simulate(Stores.sqlite, 800)
