@@ -234,24 +234,29 @@ test("the character NUL is kept everywhere", async () => {
 test("keys that mean something to JavaScript are plain data or refused", async () => {
   const trap =
     '{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}},"toString":1,"hasOwnProperty":2,"then":3,"toJSON":4,"list":[{"__proto__":{"polluted":1}}],"__proto__":{"polluted":2}}'
+  const once = trap.replace(/,"__proto__":\{"polluted":2\}\}$/, "}")
   world.tools.on("read_doc", "list", (_, response) => {
     response.writeHead(200, { "content-type": "application/json" })
-    response.end(trap)
+    response.end(once)
   })
   const message = "Traps for JavaScript"
   world.upstream.script(message, [
     Script.calls(
-      { id: "__proto__", name: "read_doc", args: trap },
-      { id: "constructor", name: "read_doc", args: trap }
+      { id: "__proto__", name: "read_doc", args: once },
+      { id: "constructor", name: "read_doc", args: once }
     ),
     Script.reply([Script.text("half"), Script.wait(30)], { framing: "close" }),
     Script.calls({ id: "toString", name: "read_doc", args: '{"list":[],"hasOwnProperty":1}' }),
     Script.answer("Fine.")
   ])
+  const twice = await world.client.call("POST", "/chat", `{"message":"hello","background":true,"metadata":${trap}}`)
+  expect([twice.status, twice.body.path]).toEqual([400, "metadata.__proto__"])
+  const limit = `{"message":"hello","background":true,"limits":{"__proto__":{"maxIterations":1}}}`
+  expect((await world.client.call("POST", "/chat", limit)).body.path).toBe("limits.__proto__")
   const answer = await world.client.call(
     "POST",
     "/chat",
-    `{"message":${JSON.stringify(message)},"background":true,"metadata":${trap},"__proto__":{"background":false},"limits":{"__proto__":{"maxIterations":1}}}`
+    `{"message":${JSON.stringify(message)},"background":true,"metadata":${once},"__proto__":{"background":false}}`
   )
   expect(answer.status).toBe(202)
   const { runId } = answer.body

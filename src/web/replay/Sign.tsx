@@ -16,7 +16,7 @@ interface SignProps {
 }
 
 /**
- * The button.
+ * A button that shows a sign and is named for those who do not see it.
  *
  * @since 0.1.0
  * @category components
