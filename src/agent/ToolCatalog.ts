@@ -141,12 +141,20 @@ const kindOfValue = (value: unknown): string =>
 export const reuseFromRun = (state: RunState, call: Call): Reusable | undefined => {
   if (state.resumedSeq === 0 || call.input === undefined) return undefined
   const wanted = Json.canonical(call.input.value)
+  const turns = Fold.turns(state)
+  // The times tell, not the order of the calls: a write that had to be approved is applied after the reads beside it.
+  let appliedAt = Number.NEGATIVE_INFINITY
+  for (const turn of turns) {
+    for (const { result, settledAt } of turn.calls) {
+      if (result?.state === "applied") appliedAt = Math.max(appliedAt, settledAt ?? Number.POSITIVE_INFINITY)
+    }
+  }
   let found: Reusable | undefined
-  for (const turn of Fold.turns(state)) {
+  for (const turn of turns) {
     for (const other of turn.calls) {
-      if (other.result?.state === "applied") found = undefined
       if (turn.seq0 >= state.resumedSeq || other.id === call.id || other.name !== call.name) continue
       if (other.result?.state !== "done" || other.result.ok !== true || other.input === undefined) continue
+      if (other.settledAt === undefined || other.settledAt <= appliedAt) continue
       if (Json.canonical(other.input.value) !== wanted) continue
       found = { ok: true, result: other.result.result, source: "run" }
     }
