@@ -23,6 +23,7 @@ import type { Model, ModelError, ModelPart, ModelRequest, Price } from "./Model.
 import * as OpenAiErrors from "./OpenAiErrors.js"
 import * as OpenAiRequest from "./OpenAiRequest.js"
 import * as OpenAiStream from "./OpenAiStream.js"
+import * as Silence from "./Silence.js"
 
 /**
  * - `baseUrl`: without `/chat/completions`, for example `http://127.0.0.1:11434/v1`; a query is kept
@@ -138,16 +139,20 @@ const turn = (
     const clock = yield* Effect.clock
     const body = OpenAiRequest.stringify(OpenAiRequest.toRequestBody(request, options))
     const connection = yield* Scope.fork(yield* Effect.scope, ExecutionStrategy.sequential)
+    const silence = Silence.make(clock, Math.min(options.firstChunkTimeoutMs, options.chunkTimeoutMs))
+    silence.begin(options.firstChunkTimeoutMs)
     const response = yield* client.execute(HttpClientRequest.bodyText(template, body, "application/json")).pipe(
       Scope.extend(connection),
       Effect.mapError(OpenAiErrors.connection),
-      Effect.timeoutFail({
-        duration: options.firstChunkTimeoutMs,
-        onTimeout: () => OpenAiErrors.timedOut(options.firstChunkTimeoutMs, false)
-      })
+      Effect.raceFirst(
+        Effect.flatMap(silence.tooLong, () => {
+          Metrics.limitReached("firstChunkTimeoutMs")
+          return Effect.fail(OpenAiErrors.timedOut(options.firstChunkTimeoutMs, false))
+        })
+      )
     )
+    silence.end()
     if (response.status !== 200) return yield* refused(response, clock.unsafeCurrentTimeMillis())
-    const silence = makeSilence(clock, Math.min(options.firstChunkTimeoutMs, options.chunkTimeoutMs))
     yield* Effect.forkScoped(Effect.zipRight(silence.tooLong, Scope.close(connection, Exit.void)))
     const pull = yield* Channel.toPull(Stream.toChannel(response.stream))
     return reader(pull, clock, silence, options)
@@ -164,43 +169,6 @@ const repeated = (
   return loop
 }
 
-/**
- * Watches over the time that a reader waits for bytes. One fiber for a whole turn, which looks at a number: a race for
- * every read would cost more than all the rest of it.
- *
- * - `begin`, `end`: around every wait, which should be over at `deadline`
- * - `tooLong`: completes when a wait has gone beyond it
- * - `broken`: whether one has
- */
-interface Silence {
-  readonly begin: (deadline: number) => void
-  readonly end: () => void
-  readonly tooLong: Effect.Effect<void>
-  readonly broken: () => boolean
-}
-
-/** `leastMs`: no wait is given less, so that looking as often as this misses none. */
-const makeSilence = (clock: Clock.Clock, leastMs: number): Silence => {
-  let deadline: number | undefined
-  let broken = false
-  const look: Effect.Effect<void> = Effect.suspend(() => {
-    const left = deadline === undefined ? leastMs : deadline - clock.unsafeCurrentTimeMillis()
-    if (left > 0) return Effect.zipRight(Effect.sleep(Math.min(left, leastMs)), look)
-    broken = true
-    return Effect.void
-  })
-  return {
-    begin: (until) => {
-      deadline = until
-    },
-    end: () => {
-      deadline = undefined
-    },
-    tooLong: look,
-    broken: () => broken
-  }
-}
-
 /** What became of a read: bytes, or why there are none. */
 type Read = Chunk.Chunk<Uint8Array> | "end" | "broken" | "silent"
 
@@ -208,7 +176,7 @@ type Read = Chunk.Chunk<Uint8Array> | "end" | "broken" | "silent"
 const reader = (
   pull: Effect.Effect<Either.Either<Chunk.Chunk<Uint8Array>, unknown>, HttpClientError.ResponseError>,
   clock: Clock.Clock,
-  silence: Silence,
+  silence: Silence.Silence,
   options: Options
 ): Effect.Effect<Chunk.Chunk<ModelPart> | undefined, ModelError> => {
   const { chunkTimeoutMs, firstChunkTimeoutMs, graceMs = 250, maxFrameChars = 16 * 1024 * 1024 } = options
@@ -218,6 +186,7 @@ const reader = (
     maxFrame: maxFrameChars
   })
   const { maxResponseBytes = 64 * 1024 * 1024 } = options
+  const nowMs = () => Number(clock.unsafeCurrentTimeNanos()) / 1e6
   let size = 0
   let graceUntil = 0
   let ended = false
@@ -228,15 +197,14 @@ const reader = (
     onSuccess: (given) => (Either.isRight(given) ? given.right : "end")
   })
   const read: Effect.Effect<Read> = Effect.suspend(() => {
-    const now = clock.unsafeCurrentTimeMillis()
     if (decoder.phase() === "finishing") {
       return Effect.timeoutTo(bytes, {
-        duration: Math.max(0, graceUntil - now),
+        duration: Math.max(0, graceUntil - nowMs()),
         onSuccess: (got) => got,
         onTimeout: (): Read => "silent"
       })
     }
-    silence.begin(now + (decoder.phase() === "waiting" ? firstChunkTimeoutMs : chunkTimeoutMs))
+    silence.begin(decoder.phase() === "waiting" ? firstChunkTimeoutMs : chunkTimeoutMs)
     return bytes
   })
   const drained = Effect.ignore(Effect.timeoutOption(Effect.repeat(pull, { while: Either.isRight }), drainMs))
@@ -275,7 +243,7 @@ const reader = (
       failure = decoder.end(out)
     } else if (after === "finishing" && (before !== "finishing" || out.length > 0)) {
       // Keep-alives do not prolong what is over.
-      graceUntil = clock.unsafeCurrentTimeMillis() + graceMs
+      graceUntil = nowMs() + graceMs
     }
     return out
   }
