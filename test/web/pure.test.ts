@@ -80,6 +80,10 @@ describe("an input that is edited", () => {
     expect(Preview.inputOf(Preview.fieldsOf(json))).toEqual(json)
   })
 
+  it.each([{ "": "" }, { "": 1, a: 2 }, {}, "", null, [""]])("is the same with and without names: %j", (input) => {
+    expect(Preview.inputOf(Preview.fieldsOf(input))).toEqual(input)
+  })
+
   it("must be JSON where it is not text", () => {
     expect(() => Preview.inputOf([{ name: "n", isText: false, value: "{" }])).toThrow(SyntaxError)
   })

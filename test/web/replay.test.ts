@@ -247,8 +247,8 @@ describe("the page", () => {
 
   test("finds what was written, over the pieces that it came in, and steps through it", async () => {
     await show(first)
-    await press("/")
-    await page.keyboard.type("small animals")
+    // Whoever writes at once writes into the search.
+    await press("/", ...[..."small"], "Space", ...[..."animals"])
     await page.waitForSelector("text=2 found")
     expect(await page.$$eval(".event .says", (all) => all.map((_) => _.textContent?.trim()))).toEqual([
       "small",
@@ -304,8 +304,15 @@ describe("the page", () => {
     expect(await page.textContent(".resume")).toContain("Draft kept")
     // The next one, quickly, is not mistaken for this one.
     await press("]", "[", "]")
-    await page.waitForSelector(".resume[aria-busy=false]")
-    expect(Number(await page.textContent(".facts dd"))).toBe(await shown())
+    const place = 8
+    await seqIs(place)
+    await page.waitForFunction(
+      (seq) =>
+        document.querySelector(".inspector .facts dd")?.textContent === String(seq) &&
+        document.querySelector(".resume")?.ariaBusy === "false",
+      place
+    )
+    expect(await page.textContent(".resume")).toContain("Draft kept")
   })
 })
 
@@ -467,7 +474,16 @@ describe("a run that goes on", () => {
 describe("50,000 events", () => {
   test("load piece by piece from where the connection was cut, and none of them twice", async () => {
     proxy.cutAfter(2_000_000)
+    // Whatever is asked after the cut waits until the page was looked at.
+    let asked = 0
+    let look: () => void = () => undefined
+    const looked = new Promise<void>((done) => (look = done))
+    await page.route(/\/events\?/, async (route) => {
+      if (++asked > 1) await looked
+      await route.continue()
+    })
     await page.goto(address(long))
+    await expect.poll(() => asked, { timeout: 30_000 }).toBe(2)
     await page.waitForSelector(".loading span:has-text('of 50,000 events')")
     const part = await page.getAttribute("#plot", "aria-valuemax").then(Number)
     expect(part).toBeGreaterThan(1)
@@ -475,7 +491,7 @@ describe("50,000 events", () => {
     // What is there can be looked at already.
     await press("Home")
     await seqIs(1)
-    await page.waitForSelector("text=Trying again")
+    look()
     proxy.cutAfter(Number.POSITIVE_INFINITY)
     await page.waitForFunction(() => document.querySelector("#plot")?.ariaValueMax === "50000")
     const cursors = proxy.requests.flatMap(({ url }) =>

@@ -4,7 +4,7 @@
  * @since 0.1.0
  */
 import { useSignal } from "@preact/signals"
-import { useEffect, useRef } from "preact/hooks"
+import { useLayoutEffect, useRef } from "preact/hooks"
 import { t } from "../i18n/index.js"
 import { Icon } from "../ui/Icon.js"
 import { usePage } from "./Context.js"
@@ -41,7 +41,7 @@ export const Composer = () => {
   const empty = useSignal(true)
   const conversation = page.thread.conversationId.value
   // biome-ignore lint/correctness/useExhaustiveDependencies: another conversation is another place to write in
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (matchMedia("(hover: hover)").matches) area.current?.focus({ preventScroll: true })
   }, [conversation])
   const submit = async (event: Event) => {

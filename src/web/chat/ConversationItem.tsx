@@ -4,7 +4,7 @@
  * @since 0.1.0
  */
 import { useSignal } from "@preact/signals"
-import { useEffect, useRef } from "preact/hooks"
+import { useLayoutEffect, useRef } from "preact/hooks"
 import type { Conversation } from "../../client/Api.js"
 import { t } from "../i18n/index.js"
 import { Dialog } from "../ui/Dialog.js"
@@ -18,7 +18,7 @@ const Renaming = ({ conversation, done }: { readonly conversation: Conversation;
   const input = useRef<HTMLInputElement>(null)
   // Taking the field away takes its focus away, which is no wish to save.
   const over = useRef(false)
-  useEffect(() => input.current?.select(), [])
+  useLayoutEffect(() => input.current?.select(), [])
   const end = () => {
     over.current = true
     done()

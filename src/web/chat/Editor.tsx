@@ -4,7 +4,7 @@
  * @since 0.1.0
  */
 import { useSignal } from "@preact/signals"
-import { useEffect, useId, useRef } from "preact/hooks"
+import { useId, useLayoutEffect, useRef } from "preact/hooks"
 import { t } from "../i18n/index.js"
 import { type Field, fieldsOf, inputOf } from "./Preview.js"
 
@@ -31,7 +31,7 @@ export const Editor = ({
   const form = useRef<HTMLFormElement>(null)
   const fields = useSignal<ReadonlyArray<Field>>(fieldsOf(input))
   const wrong = useSignal("")
-  useEffect(() => form.current?.querySelector("textarea")?.focus(), [])
+  useLayoutEffect(() => form.current?.querySelector("textarea")?.focus(), [])
   const submit = (event: Event) => {
     event.preventDefault()
     try {
@@ -57,9 +57,9 @@ export const Editor = ({
       }}
     >
       {fields.value.map((field, index) => (
-        <div key={field.name}>
+        <div key={field.name ?? ""}>
           <label for={`${id}-${index}`}>
-            {field.name === "" ? t("tool.input") : field.name}
+            {field.name ?? t("tool.input")}
             {!field.isText && <span class="soft"> JSON</span>}
           </label>
           <textarea

@@ -3,7 +3,7 @@
  *
  * @since 0.1.0
  */
-import { useEffect } from "preact/hooks"
+import { useLayoutEffect } from "preact/hooks"
 import type { Page } from "./Page.js"
 
 const isWriting = (target: EventTarget | null): boolean =>
@@ -17,7 +17,7 @@ const isWriting = (target: EventTarget | null): boolean =>
  * @category hooks
  */
 export const useKeys = ({ attempt, thread }: Page) => {
-  useEffect(() => {
+  useLayoutEffect(() => {
     const pressed = (event: KeyboardEvent) => {
       if (event.defaultPrevented || event.isComposing || document.querySelector("dialog[open]")) return
       if (event.key === "/" && !event.ctrlKey && !event.metaKey && !event.altKey && !isWriting(event.target)) {

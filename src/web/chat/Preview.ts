@@ -84,7 +84,8 @@ export const show = (value: unknown): string =>
  * @category editing
  */
 export interface Field {
-  readonly name: string
+  /** Absent for an input that is no object; any text, the empty one too, is the name of a part. */
+  readonly name: string | undefined
   readonly isText: boolean
   readonly value: string
 }
@@ -101,7 +102,7 @@ const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
 export const fieldsOf = (input: unknown): ReadonlyArray<Field> =>
   isRecord(input)
     ? Object.entries(input).map(([name, value]) => ({ name, isText: typeof value === "string", value: show(value) }))
-    : [{ name: "", isText: false, value: JSON.stringify(input, undefined, 2) ?? "" }]
+    : [{ name: undefined, isText: false, value: JSON.stringify(input, undefined, 2) ?? "" }]
 
 /**
  * The input that edited fields make; throws a `SyntaxError` when one of them is not the JSON that it must be.
@@ -111,7 +112,7 @@ export const fieldsOf = (input: unknown): ReadonlyArray<Field> =>
  */
 export const inputOf = (fields: ReadonlyArray<Field>): unknown => {
   const value = ({ isText, value }: Field): unknown => (isText ? value : JSON.parse(value))
-  const [only] = fields
-  if (only?.name === "" && fields.length === 1) return value(only)
+  const whole = fields.find(({ name }) => name === undefined)
+  if (whole !== undefined) return value(whole)
   return Object.fromEntries(fields.map((one) => [one.name, value(one)]))
 }

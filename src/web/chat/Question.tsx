@@ -4,7 +4,7 @@
  * @since 0.1.0
  */
 import { useSignal } from "@preact/signals"
-import { useEffect, useRef } from "preact/hooks"
+import { useLayoutEffect, useRef } from "preact/hooks"
 import { t } from "../i18n/index.js"
 import { Copy } from "../ui/Copy.js"
 import { Icon } from "../ui/Icon.js"
@@ -13,7 +13,7 @@ import { usePage } from "./Context.js"
 const Rewording = ({ at, done, text }: { readonly at: number; readonly text: string; readonly done: () => void }) => {
   const page = usePage()
   const area = useRef<HTMLTextAreaElement>(null)
-  useEffect(() => {
+  useLayoutEffect(() => {
     area.current?.focus()
     area.current?.setSelectionRange(text.length, text.length)
   }, [text])

@@ -3,7 +3,7 @@
  *
  * @since 0.1.0
  */
-import { useEffect, useId, useRef } from "preact/hooks"
+import { useId, useLayoutEffect, useRef } from "preact/hooks"
 import { t } from "../i18n/index.js"
 
 /**
@@ -23,7 +23,7 @@ export const Rejection = ({
 }) => {
   const id = useId()
   const input = useRef<HTMLInputElement>(null)
-  useEffect(() => input.current?.focus(), [])
+  useLayoutEffect(() => input.current?.focus(), [])
   const submit = (event: Event) => {
     event.preventDefault()
     const reason = input.current?.value.trim()

@@ -5,7 +5,7 @@
  * @since 0.1.0
  */
 import { useSignal } from "@preact/signals"
-import { useEffect, useRef } from "preact/hooks"
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks"
 import { language, languages, setLanguage, t } from "../i18n/index.js"
 import { setTheme, theme, themes } from "../Theme.js"
 import { Answer, Chip } from "./Answer.js"
@@ -284,8 +284,9 @@ const Said = ({ replay }: { readonly replay: Replay }) => {
 /** On a small screen the list, and the search with it, may be out of view. */
 const focusSearch = () => {
   const search = document.getElementById("search")
-  if (search?.checkVisibility() === false) document.querySelector<HTMLElement>('[data-of="events"]')?.click()
-  requestAnimationFrame(() => search?.focus())
+  if (search?.checkVisibility() !== false) return search?.focus()
+  document.querySelector<HTMLElement>('[data-of="events"]')?.click()
+  requestAnimationFrame(() => search.focus())
 }
 
 /** Files that are dropped anywhere on the page are opened; a second one is put beside the first. */
@@ -328,7 +329,8 @@ export const Page = ({ replay }: { readonly replay: Replay }) => {
   const { beside, main, recording } = replay
   const tape = main.value
 
-  useEffect(() => {
+  // Before the first paint: what is seen answers keys.
+  useLayoutEffect(() => {
     const key = (event: KeyboardEvent) => onKey(event, replay, () => focusSearch())
     addEventListener("keydown", key)
     return () => removeEventListener("keydown", key)
