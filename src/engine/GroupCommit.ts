@@ -117,11 +117,11 @@ export const make = (
       patiently(store.append(batch)).pipe(
         Effect.map((outcomes) => outcomes.map(Option.some)),
         Effect.catchAll(() =>
-          // One run whose pages are damaged must not stop the others.
+          // One run whose pages are damaged must not stop the others. All have waited together, so each is tried once.
           batch.length === 1
             ? Effect.succeed([Option.none()])
             : Effect.forEach(batch, (one) =>
-                patiently(store.append([one])).pipe(
+                store.append([one]).pipe(
                   Effect.map((outcomes) => Option.fromNullable(outcomes[0])),
                   Effect.catchAll(() => Effect.succeed(Option.none<AppendOutcome>()))
                 )

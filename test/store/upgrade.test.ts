@@ -86,14 +86,14 @@ const until = (runId: string, wanted: (snapshot: Snapshot) => boolean) =>
   )
 
 describe("databases of earlier versions", () => {
-  it.scoped("there is one of each", () =>
+  it.scoped("there is one of each, and already one of the present version for the next one", () =>
     Effect.gen(function* () {
       const { version = 0 } = yield* newest
-      for (let earlier = 1; earlier < version; earlier++) expect(existsSync(fixture(`v${earlier}.sql`))).toBe(true)
+      for (let earlier = 1; earlier <= version; earlier++) expect(existsSync(fixture(`v${earlier}.sql`))).toBe(true)
     })
   )
 
-  it.scoped.each([1, 2])("version %i is brought to the shape of a new one, and nothing in it changes", (version) =>
+  it.scoped.each([1, 2, 3])("version %i is brought to the shape of a new one, and nothing in it changes", (version) =>
     Effect.gen(function* () {
       const filename = yield* left(version)
       const tables = ["runs", "events", "turns", "inputs", "messages", "conversations", "idempotency"]
@@ -127,7 +127,7 @@ describe("databases of earlier versions", () => {
     })
   )
 
-  it.scopedLive.each([1, 2])("runs of version %i go on", (version) =>
+  it.scopedLive.each([1, 2, 3])("runs of version %i go on", (version) =>
     Effect.gen(function* () {
       const filename = yield* left(version)
       const id = (name: string) => shown[name]?.runId ?? ""

@@ -16,15 +16,22 @@ export interface Server {
   readonly stop: () => Promise<void>
 }
 
-export const start = async (config: string, data: string, options: ReadonlyArray<string> = []): Promise<Server> => {
+/** `launcher`: a program that becomes the given one, with its options; `node`: options of Node itself. */
+export interface How {
+  readonly launcher?: ReadonlyArray<string> | undefined
+  readonly node?: ReadonlyArray<string> | undefined
+}
+
+export const start = async (
+  config: string,
+  data: string,
+  options: ReadonlyArray<string> = [],
+  { launcher = [], node = [] }: How = {}
+): Promise<Server> => {
   if (!existsSync(bin)) throw new Error("The server is not built. Run `npm run build` first.")
-  const child: ChildProcess = spawn(
-    process.execPath,
-    [bin, ...options, "serve", "--config", config, "--port", "0", "--data", data],
-    {
-      stdio: ["ignore", "pipe", "pipe"]
-    }
-  )
+  const serve = [bin, ...options, "serve", "--config", config, "--port", "0", "--data", data]
+  const [program = process.execPath, ...given] = [...launcher, process.execPath, ...node, ...serve]
+  const child: ChildProcess = spawn(program, given, { stdio: ["ignore", "pipe", "pipe"] })
   let output = ""
   const exited = new Promise<{ code: number | null; signal: string | null }>((resolve) => {
     child.on("exit", (code, signal) => resolve({ code, signal }))

@@ -25,7 +25,7 @@ export interface World {
   /** What all processes of the server have written so far. */
   readonly output: () => string
   /** Ends the process, if it still runs, and starts another one on the same data. */
-  readonly restart: () => Promise<void>
+  readonly restart: (how?: Server.How) => Promise<void>
   /** What holds for every run, checked from outside, by the run's owner. */
   readonly check: (run: string | { readonly runId: string }, options?: Rules.Options) => Promise<void>
   readonly stop: () => Promise<void>
@@ -41,6 +41,9 @@ export interface Options {
   readonly config?: Record<string, unknown>
   /** Options of the program, before its command. */
   readonly flags?: ReadonlyArray<string>
+  /** Where the database is put; somebody else clears it away. */
+  readonly directory?: string
+  readonly how?: Server.How
 }
 
 const text = { type: "object", properties: { q: { type: "string" } }, required: ["q"], additionalProperties: false }
@@ -71,7 +74,7 @@ export const start = async (options: Options = {}): Promise<World> => {
   const [upstream, tools] = await Promise.all([Upstream.start(), ToolServer.start()])
   const dir = mkdtempSync(join(tmpdir(), "runlet-e2e-"))
   const file = join(dir, "config.json")
-  const data = join(dir, "data", "runlet.db")
+  const data = join(options.directory ?? join(dir, "data"), "runlet.db")
   const model = { provider: "openai-compatible", baseUrl: upstream.url, apiKey }
   writeFileSync(
     file,
@@ -92,7 +95,7 @@ export const start = async (options: Options = {}): Promise<World> => {
       ...options.config
     })
   )
-  let server = await Server.start(file, data, options.flags)
+  let server = await Server.start(file, data, options.flags, options.how)
   let past = ""
   const url = () => server.url
   const client = Client.make(url)
@@ -106,10 +109,10 @@ export const start = async (options: Options = {}): Promise<World> => {
     url,
     data,
     output,
-    restart: async () => {
+    restart: async (how = options.how) => {
       await server.stop()
       past += server.output()
-      server = await Server.start(file, data, options.flags)
+      server = await Server.start(file, data, options.flags, how)
     },
     check: (run, rules) => Rules.check(world, typeof run === "string" ? run : run.runId, rules),
     stop: async () => {
