@@ -3,10 +3,8 @@
  *
  * @since 0.1.0
  */
-import * as Reactivity from "@effect/experimental/Reactivity"
 import type { SqlClient } from "@effect/sql/SqlClient"
-import { SqlError } from "@effect/sql/SqlError"
-import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
+import type { SqlError } from "@effect/sql/SqlError"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -16,6 +14,7 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { ReadClient, WriteClient } from "../tool/SqlClients.js"
 import { refail, retryBusy } from "./internal/sqlErrors.js"
+import * as SqliteClient from "./internal/sqliteClient.js"
 import { RunStore, type StoreError } from "./RunStore.js"
 import * as SqlStore from "./SqlStore.js"
 
@@ -40,11 +39,8 @@ const busyTimeout = 5
 
 const defaultPollMs = 40
 
-// Opening throws instead of failing.
-const open = (options: SqliteClient.SqliteClientConfig): Effect.Effect<SqlClient, SqlError, Scope.Scope> =>
+const open = (options: Parameters<typeof SqliteClient.make>[0]): Effect.Effect<SqlClient, SqlError, Scope.Scope> =>
   SqliteClient.make(options).pipe(
-    Effect.provideServiceEffect(Reactivity.Reactivity, Reactivity.make),
-    Effect.catchAllDefect((cause) => Effect.fail(new SqlError({ cause, message: "Failed to open the database" }))),
     Effect.tap((sql) => sql.unsafe(`PRAGMA busy_timeout = ${busyTimeout}`)),
     retryBusy
   )

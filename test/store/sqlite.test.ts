@@ -3,6 +3,7 @@ import { join } from "node:path"
 import { performance } from "node:perf_hooks"
 import { describe, expect, it } from "@effect/vitest"
 import Database from "better-sqlite3"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
@@ -25,7 +26,7 @@ import {
   tryClaim,
   upTo
 } from "../../src/testing/store/fixtures.js"
-import { WriteClient } from "../../src/tool/SqlClients.js"
+import { ReadClient, WriteClient } from "../../src/tool/SqlClients.js"
 import { ToolConflict } from "../../src/tool/Tool.js"
 import { databaseFile, sqlite } from "./support.js"
 
@@ -409,6 +410,33 @@ describe("several processes", () => {
       expect(gaps.length).toBeGreaterThan(40)
       expect(Math.max(...gaps)).toBeLessThan(500)
     }).pipe(Effect.scoped)
+  )
+
+  it.scopedLive.each(["read", "write"] as const)(
+    "a statement of the %s client that could not be prepared is prepared when it can be",
+    (which) =>
+      Effect.gen(function* () {
+        const filename = yield* databaseFile
+        const context = yield* Layer.build(Layer.fresh(Sqlite.layer({ filename })))
+        const sql = which === "read" ? Context.get(context, ReadClient) : Context.get(context, WriteClient)
+        const all = sql<{ readonly n: number }>`SELECT n FROM later`
+        const count = Effect.gen(function* () {
+          const one = yield* Effect.either(all)
+          const two = yield* Effect.either(all.values)
+          const three = yield* Effect.either(all.raw)
+          const four = yield* Effect.either(all.unprepared)
+          return [one, two, three, four].map((result) => (result._tag === "Right" ? result.right : undefined))
+        })
+        for (let i = 0; i < 3; i++) expect(yield* count).toEqual([undefined, undefined, undefined, undefined])
+        const other = yield* raw(filename)
+        other.exec("CREATE TABLE later (n INTEGER); INSERT INTO later VALUES (1)")
+        for (let i = 0; i < 3; i++) expect(yield* count).toEqual([[{ n: 1 }], [[1]], [{ n: 1 }], [{ n: 1 }]])
+        // And when it can not be any more, that is said too.
+        other.exec("DROP TABLE later")
+        expect(yield* count).toEqual([undefined, undefined, undefined, undefined])
+        other.exec("CREATE TABLE later (n INTEGER); INSERT INTO later VALUES (2)")
+        expect(yield* count).toEqual([[{ n: 2 }], [[2]], [{ n: 2 }], [{ n: 2 }]])
+      })
   )
 
   it.live("waiting for a lock can be interrupted, and nothing happens afterwards", () =>
