@@ -1,6 +1,16 @@
+import { fileURLToPath } from "node:url"
 import { defineConfig } from "vitest/config"
 
+const source = (file: string) => fileURLToPath(new URL(`src/${file}`, import.meta.url))
+
 export default defineConfig({
+  // The package by its own names, as its users know it.
+  resolve: {
+    alias: [
+      { find: /^runlet$/, replacement: source("index.ts") },
+      { find: /^runlet\/(node|testing)$/, replacement: source("$1/index.ts") }
+    ]
+  },
   test: {
     include: ["test/**/*.test.ts", "test/**/*.test.tsx"],
     exclude: ["test/bench/**", "node_modules/**"],

@@ -55,6 +55,10 @@ const overtaken = new Conflict({
     "This request was replaced by a newer one, or the run has ended. Read the run and decide on what it shows now."
 })
 
+const notShown = new Conflict({
+  message: "This is not what is shown now. Read the run again and decide on its present preview."
+})
+
 type Refusal = NotFound | Conflict | Unprocessable
 
 /**
@@ -155,9 +159,7 @@ const checkRequest = (
       })
     }
     if (request.previewHash !== undefined && request.previewHash !== waiting?.previewHash) {
-      return yield* new Conflict({
-        message: "This is not what is shown now. Read the run again and decide on its present preview."
-      })
+      return yield* notShown
     }
     if (request.decision !== "edit") return undefined
     const input = yield* env.store.input(row.key)
@@ -183,29 +185,30 @@ const decidedBefore = (
 ): Effect.Effect<DecisionAnswer, Refusal | StoreError> =>
   Effect.gen(function* () {
     const { decision, requested } = yield* search(env, row, approvalId)
-    if (decision === undefined) return yield* requested ? overtaken : noApproval
+    if (decision === undefined) return yield* requested === undefined ? noApproval : overtaken
     const same =
       decision.event.decision === outcomes[request.decision] &&
       (request.decision !== "edit" || Json.canonical(decision.event.input) === Json.canonical(request.input))
     if (!same) return yield* alreadyDecided(decision.event.decision)
+    if (request.previewHash !== undefined && request.previewHash !== requested?.previewHash) return yield* notShown
     return { approvalId, decision: decision.event.decision, by: decision.event.by, seq: decision.seq }
   })
 
 interface Found {
-  requested: boolean
+  requested: EventOf<"approval-request"> | undefined
   decision: { readonly seq: number; readonly event: EventOf<"approval-decision"> } | undefined
 }
 
 /** Looks an approval up in the log: the fold keeps only the newest request of a call. */
 const search = (env: Environment, row: RunRow, approvalId: string): Effect.Effect<Found, StoreError> =>
   Effect.gen(function* () {
-    const found: Found = { requested: false, decision: undefined }
+    const found: Found = { requested: undefined, decision: undefined }
     let after = 0
     while (true) {
       const page = yield* env.store.envelopes({ key: row.key, runId: row.runId, after, limit: 1000 })
       for (const { event, seq } of page) {
         after = seq
-        if (event.type === "approval-request" && event.approvalId === approvalId) found.requested = true
+        if (event.type === "approval-request" && event.approvalId === approvalId) found.requested = event
         if (event.type === "approval-decision" && event.approvalId === approvalId) {
           found.decision = { seq, event }
           return found

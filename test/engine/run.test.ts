@@ -101,6 +101,8 @@ describe("a run", () => {
       expect(answer.decision).toBe("approved")
       const again = yield* engine.decide(run.runId, request?.approvalId ?? "", { decision: "approve" })
       expect(again).toEqual(answer)
+      const mistaken = { decision: "approve", previewHash: "of something else" } as const
+      expect((yield* Effect.flip(engine.decide(run.runId, request?.approvalId ?? "", mistaken)))._tag).toBe("Conflict")
       expect(
         types(yield* log(run.runId)).filter((type) => /^(approval|tool-start|tool-call-result)/.test(type))
       ).toEqual(["tool-start", "approval-request", "approval-decision", "tool-start", "tool-call-result"])
