@@ -7,7 +7,6 @@ import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import * as HttpClient from "@effect/platform/HttpClient"
 import type * as HttpClientError from "@effect/platform/HttpClientError"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
-import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import * as Channel from "effect/Channel"
 import * as Chunk from "effect/Chunk"
 import type * as Clock from "effect/Clock"
@@ -23,6 +22,7 @@ import type { Model, ModelError, ModelPart, ModelRequest, Price } from "./Model.
 import * as OpenAiErrors from "./OpenAiErrors.js"
 import * as OpenAiRequest from "./OpenAiRequest.js"
 import * as OpenAiStream from "./OpenAiStream.js"
+import * as Refusal from "./Refusal.js"
 import * as Silence from "./Silence.js"
 
 /**
@@ -56,10 +56,6 @@ export interface Options extends OpenAiRequest.RequestOptions {
  * again.
  */
 const drainMs = 100
-
-/** How long and how far the body of a refusal is read for a well-known word, in milliseconds and characters. */
-const refusalMs = 2_000
-const refusalChars = 65_536
 
 /**
  * A model of such a server. Redirects are not followed, and nothing that the server says enters a `ModelError`.
@@ -152,7 +148,7 @@ const turn = (
       )
     )
     silence.end()
-    if (response.status !== 200) return yield* refused(response, clock.unsafeCurrentTimeMillis())
+    if (response.status !== 200) return yield* yield* Refusal.read(response, clock.unsafeCurrentTimeMillis())
     yield* Effect.forkScoped(Effect.zipRight(silence.tooLong, Scope.close(connection, Exit.void)))
     const pull = yield* Channel.toPull(Stream.toChannel(response.stream))
     return reader(pull, clock, silence, options)
@@ -256,27 +252,4 @@ const reader = (
       return out.length > 0 ? Effect.succeed(Chunk.unsafeFromArray(out)) : next()
     })
   })
-}
-
-const refused = (response: HttpClientResponse.HttpClientResponse, nowMs: number): Effect.Effect<never, ModelError> => {
-  const isJson = response.headers["content-type"]?.includes("json") === true
-  const text = response.stream.pipe(
-    Stream.decodeText(),
-    Stream.runFoldWhile(
-      "",
-      (all) => all.length < refusalChars,
-      (all, piece) => all + piece
-    ),
-    Effect.timeout(refusalMs),
-    Effect.orElseSucceed(() => "")
-  )
-  return Effect.flatMap(isJson ? text : Effect.succeed(""), (body) =>
-    Effect.fail(
-      OpenAiErrors.fromStatus(
-        response.status,
-        OpenAiStream.parseJson(body),
-        OpenAiErrors.retryAfterMs(response.headers, nowMs)
-      )
-    )
-  )
 }

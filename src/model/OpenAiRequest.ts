@@ -4,6 +4,7 @@
  * @since 0.1.0
  */
 import type { OfferedTool } from "../domain/RunInput.js"
+import * as CallText from "./CallText.js"
 import type { ModelMessage, ModelRequest } from "./Model.js"
 
 /**
@@ -130,7 +131,10 @@ const encodeMessage = (message: ModelMessage, withReasoning: boolean): JsonObjec
             calls.push({
               id: part.toolCallId,
               type: "function",
-              function: { name: safeName(part.toolName), arguments: objectText(part.argumentsText) }
+              function: {
+                name: CallText.safeName(part.toolName),
+                arguments: CallText.objectOf(part.argumentsText) === undefined ? "{}" : part.argumentsText
+              }
             })
         }
       }
@@ -163,20 +167,5 @@ const encodeTool = (tool: OfferedTool): JsonObject => ({
 
 const encodeResult = (result: unknown, isError: boolean): string => {
   if (!isError) return typeof result === "string" ? result : (JSON.stringify(result) ?? "null")
-  const said = typeof result === "object" && result !== null && "error" in result
-  return JSON.stringify(said ? result : { error: result ?? null })
-}
-
-const safeName = (name: string): string => {
-  const safe = name.replace(/[^a-zA-Z0-9_-]/g, "_").slice(0, 64)
-  return safe === "" ? "unknown" : safe
-}
-
-const objectText = (text: string): string => {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? text : "{}"
-  } catch {
-    return "{}"
-  }
+  return JSON.stringify(CallText.errorResult(result))
 }
