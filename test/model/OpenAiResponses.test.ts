@@ -93,7 +93,11 @@ describe("OpenAI's Responses interface", () => {
   it.scopedLive("understands an end with values that no schema knows yet", () =>
     Effect.gen(function* () {
       const { error, parts } = yield* ask([
-        Wire.turn([{ text: ["x"] }], { service_tier: "warp", reasoning: { effort: "extreme" }, tools: [{ type: "new" }] })
+        Wire.turn([{ text: ["x"] }], {
+          service_tier: "warp",
+          reasoning: { effort: "extreme" },
+          tools: [{ type: "new" }]
+        })
       ])
       expect(error).toBeUndefined()
       expect(finishOf(parts)?.usage.totalTokens).toBe(160)
@@ -165,7 +169,10 @@ describe("OpenAI's Responses interface", () => {
   it.scopedLive("keeps reasoning that has no summary", () =>
     Effect.gen(function* () {
       const { parts } = yield* ask([
-        Wire.turn([{ reasoning: [], encrypted: "silent" }, { call: "call_1", name: "lookup", args: ["{}"] }])
+        Wire.turn([
+          { reasoning: [], encrypted: "silent" },
+          { call: "call_1", name: "lookup", args: ["{}"] }
+        ])
       ])
       expect(textOf(parts, "reasoning-delta")).toBe("")
       expect(JSON.stringify(finishOf(parts)?.side)).toContain("silent")
@@ -237,8 +244,16 @@ describe("failures of OpenAI's Responses interface", () => {
       Wire.refusal(429, "rate_limit_exceeded", "requests", { "retry-after": "7" }),
       { code: "rate_limited", retryable: true, retryAfterMs: 7_000 }
     ],
-    ["a used-up quota", Wire.refusal(429, "insufficient_quota", "insufficient_quota"), { code: "quota_exceeded", retryable: false }],
-    ["a wrong key", Wire.refusal(401, "invalid_api_key", "invalid_request_error"), { code: "unauthorized", retryable: false }],
+    [
+      "a used-up quota",
+      Wire.refusal(429, "insufficient_quota", "insufficient_quota"),
+      { code: "quota_exceeded", retryable: false }
+    ],
+    [
+      "a wrong key",
+      Wire.refusal(401, "invalid_api_key", "invalid_request_error"),
+      { code: "unauthorized", retryable: false }
+    ],
     ["an unknown model", Wire.refusal(404, "model_not_found", "invalid_request_error"), { code: "model_not_found" }],
     [
       "too long a conversation",
@@ -246,7 +261,11 @@ describe("failures of OpenAI's Responses interface", () => {
       { code: "context_length", retryable: false, recoverable: false }
     ],
     ["a fault of the server", Wire.refusal(500, null, "server_error"), { code: "server_error", retryable: true }],
-    ["a refusal that never ends", { ...Wire.refusal(503, null, "x"), end: "open" }, { code: "overloaded", retryable: true }],
+    [
+      "a refusal that never ends",
+      { ...Wire.refusal(503, null, "x"), end: "open" },
+      { code: "overloaded", retryable: true }
+    ],
     ["a web page", Script.body(502, "text/html", "<html></html>"), { code: "server_error", retryable: true }],
     [
       "an error in the stream",

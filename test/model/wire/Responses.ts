@@ -105,9 +105,7 @@ const itemSteps = (say: Say, item: Item, output_index: number): ReadonlyArray<Sc
   const refused = "refusal" in item
   const pieces = refused ? item.refusal : item.text
   const part = (value: string) =>
-    refused
-      ? { type: "refusal", refusal: value }
-      : { type: "output_text", annotations: [], logprobs: [], text: value }
+    refused ? { type: "refusal", refusal: value } : { type: "output_text", annotations: [], logprobs: [], text: value }
   const message = { id: item_id, type: "message", role: "assistant" }
   return [
     added({ ...message, status: "in_progress", content: [] }),
@@ -142,10 +140,7 @@ export const begun = (
   options?: Omit<Script.Reply, "steps">
 ): Script.Reply => {
   const say = events()
-  return Script.reply(
-    [begin(say), ...items.map((item, index) => itemSteps(say, item, index)), rest(say)],
-    options
-  )
+  return Script.reply([begin(say), ...items.map((item, index) => itemSteps(say, item, index)), rest(say)], options)
 }
 
 export const failed = (say: Say, code: string): Script.Step =>
@@ -222,10 +217,18 @@ export const strict =
     const found = objection(request)
     return found === undefined
       ? script(request)
-      : Script.body(400, "application/json", JSON.stringify({ error: { type: "invalid_request_error", message: found } }))
+      : Script.body(
+          400,
+          "application/json",
+          JSON.stringify({ error: { type: "invalid_request_error", message: found } })
+        )
   }
 
 export const lastUserText = (request: Script.UpstreamRequest): string => {
   const content = inputOf(request).findLast(({ role }) => role === "user")?.content
-  return typeof content === "string" ? content : records(content).map(({ text }) => String(text)).join("")
+  return typeof content === "string"
+    ? content
+    : records(content)
+        .map(({ text }) => String(text))
+        .join("")
 }
