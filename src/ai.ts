@@ -3,4 +3,7 @@
  *
  * @since 0.1.0
  */
+export * as AiModel from "./model/AiModel.js"
+export type * as ProviderOptions from "./model/ProviderOptions.js"
+export * as ProviderTurn from "./model/ProviderTurn.js"
 export * as AiTool from "./tool/AiTool.js"

@@ -13,17 +13,11 @@ import * as Option from "effect/Option"
 import * as Random from "effect/Random"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import type { AgentEvent, Usage } from "../domain/AgentEvent.js"
+import type { AgentEvent } from "../domain/AgentEvent.js"
 import * as Fold from "../domain/RunState.js"
 import type { Secrets } from "../domain/Secrets.js"
-import {
-  type Model,
-  ModelError,
-  type ModelFinish,
-  type ModelPart,
-  type ModelRequest,
-  type Price
-} from "../model/Model.js"
+import { type Model, ModelError, type ModelFinish, type ModelPart, type ModelRequest } from "../model/Model.js"
+import * as ModelPrice from "../model/ModelPrice.js"
 import { retryDelayMs } from "../model/ModelRetry.js"
 import * as Json from "../tool/Json.js"
 import * as Emission from "./Emission.js"
@@ -114,23 +108,6 @@ class Translator {
   }
 }
 
-/**
- * The usage with its price, where the model has one and the provider told none.
- *
- * @since 0.1.0
- * @category usage
- */
-export const priced = (usage: Usage, price: Price | undefined): Usage => {
-  if (price === undefined || usage.costUsd !== undefined) return usage
-  const cached = usage.cachedInputTokens ?? 0
-  const costUsd =
-    ((usage.inputTokens - cached) * price.input +
-      cached * (price.cachedInput ?? price.input) +
-      usage.outputTokens * price.output) /
-    1_000_000
-  return { ...usage, costUsd }
-}
-
 const completeTurn = (translator: Translator, finish: ModelFinish, model: Model): Effect.Effect<Emission.Emission> =>
   Effect.gen(function* () {
     const events: Array<AgentEvent> = []
@@ -145,7 +122,7 @@ const completeTurn = (translator: Translator, finish: ModelFinish, model: Model)
       type: "model-end",
       iteration: translator.iteration,
       finishReason: finish.reason,
-      usage: priced(finish.usage, model.price)
+      usage: ModelPrice.priced(finish.usage, model.price)
     })
     if (translator.calls.size > 0) events.push({ type: "run-status", status: "running" })
     const side = finish.side === undefined ? undefined : { iteration: translator.iteration, data: finish.side }

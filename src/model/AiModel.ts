@@ -18,7 +18,8 @@ import type { OfferedTool } from "../domain/RunInput.js"
 import * as AiErrors from "./AiErrors.js"
 import * as AiParts from "./AiParts.js"
 import * as AiPrompt from "./AiPrompt.js"
-import { type Model, ModelError, type ModelPart, type ModelRequest, type Price } from "./Model.js"
+import { type Model, ModelError, type ModelFinish, type ModelPart, type ModelRequest, type Price } from "./Model.js"
+import * as ModelPrice from "./ModelPrice.js"
 import type { JsonObject } from "./OpenAiRequest.js"
 import * as ProviderTurn from "./ProviderTurn.js"
 
@@ -53,6 +54,9 @@ export interface Prepared {
 /**
  * The language model of the context. Interrupting a turn interrupts the provider's stream, which closes its socket.
  *
+ * A library gives up a turn in which a tool is called that was not offered. What it had given out by then is kept, and
+ * the loop answers the call; only where the call had come whole, in one piece, the turn is tried again.
+ *
  * @example
  * import { OpenAiClient, OpenAiLanguageModel } from "@effect/ai-openai"
  * import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
@@ -85,13 +89,17 @@ export const fromLanguageModel = (options: Options): Effect.Effect<Model, never,
 
 const turnOf = (
   languageModel: LanguageModel.Service,
-  { name, prepare }: Options,
+  { name, prepare, price }: Options,
   request: ModelRequest
 ): Stream.Stream<ModelPart, ModelError> => {
   const { body = {}, reasoning = true, tools = request.tools } = prepare?.(request) ?? {}
   const turn = ProviderTurn.make(body)
   const reader = AiParts.make(name, new Set(request.tools.map((tool) => tool.name)))
 
+  const finished = (ended: ModelFinish | ModelError): Stream.Stream<ModelPart, ModelError> =>
+    ended instanceof ModelError
+      ? Stream.fail(ended)
+      : Stream.make({ ...ended, usage: ModelPrice.priced(ended.usage, price) })
   const read = (given: Chunk.Chunk<AiParts.StreamPart>): Effect.Effect<Chunk.Chunk<ModelPart>, ModelError> =>
     Effect.suspend(() => {
       const out: Array<ModelPart> = []
@@ -102,10 +110,7 @@ const turnOf = (
       if (out.length > 0) turn.begun = true
       return Effect.succeed(Chunk.unsafeFromArray(out))
     })
-  const end: Stream.Stream<ModelPart, ModelError> = Stream.suspend(() => {
-    const ended = turn.failure ?? reader.end(turn.finish)
-    return ended instanceof ModelError ? Stream.fail(ended) : Stream.make(ended)
-  })
+  const end = Stream.suspend(() => finished(turn.failure ?? reader.end(turn.finish)))
 
   return languageModel
     .streamText({
@@ -122,8 +127,7 @@ const turnOf = (
         if (error instanceof ModelError) return Stream.fail(error)
         // A library gives up a whole turn for one call that it can not read. The loop answers such a call.
         if (error._tag === "MalformedOutput" && reader.hasBadCall()) {
-          const ended = reader.end(turn.finish ?? { reason: "tool_calls", usage: noUsage })
-          return ended instanceof ModelError ? Stream.fail(ended) : Stream.make(ended)
+          return finished(reader.end(turn.finish ?? { reason: "tool_calls", usage: noUsage }))
         }
         return Stream.fromEffect(
           Effect.flatMap(

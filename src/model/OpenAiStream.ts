@@ -7,6 +7,7 @@
 import type { ModelFinishReason, Usage } from "../domain/AgentEvent.js"
 import { noUsage } from "../domain/AgentEvent.js"
 import type { ModelError, ModelPart, Price } from "./Model.js"
+import * as ModelPrice from "./ModelPrice.js"
 import * as OpenAiCalls from "./OpenAiCalls.js"
 import * as OpenAiErrors from "./OpenAiErrors.js"
 import * as SseDecoder from "./SseDecoder.js"
@@ -268,19 +269,12 @@ const readUsage = (value: unknown, price: Price | undefined): Usage | undefined 
     "completion_tokens_details" in value ? value.completion_tokens_details : undefined,
     "reasoning_tokens"
   )
-  return {
+  const usage: Usage = {
     inputTokens,
     outputTokens,
     ...(reasoning !== undefined && { reasoningTokens: reasoning }),
     ...(cached !== undefined && { cachedInputTokens: cached }),
-    totalTokens: countIn(value, "total_tokens") ?? inputTokens + outputTokens,
-    ...(price !== undefined && { costUsd: costOf(price, inputTokens, outputTokens, cached ?? 0) })
+    totalTokens: countIn(value, "total_tokens") ?? inputTokens + outputTokens
   }
-}
-
-const costOf = (price: Price, input: number, output: number, cached: number): number => {
-  const fresh = Math.max(0, input - cached)
-  return (
-    (fresh * price.input + Math.min(cached, input) * (price.cachedInput ?? price.input) + output * price.output) / 1e6
-  )
+  return ModelPrice.priced(usage, price)
 }

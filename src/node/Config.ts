@@ -145,12 +145,18 @@ const describe = (error: ParseError): ConfigError => {
   return wrong(path, message.replace(/, actual .*$/s, ""))
 }
 
+/** Where providers are when nothing else is said. */
+const defaultAddresses: { readonly [provider: string]: string } = {
+  openai: "https://api.openai.com/v1",
+  anthropic: "https://api.anthropic.com"
+}
+
 /** Every address that the configuration would call, with its path. */
 const addresses = (config: typeof ConfigSchema.Config.Type): ReadonlyArray<readonly [path: string, url: string]> =>
   [
     ...Object.entries(config.models).map(([name, model]) => [
       `models.${name}.baseUrl`,
-      "baseUrl" in model ? model.baseUrl : undefined
+      model.provider === "demo" ? undefined : (model.baseUrl ?? defaultAddresses[model.provider])
     ]),
     ...config.tools.flatMap(({ statusUrl, url }, index) => [
       [`tools[${index}].url`, url],

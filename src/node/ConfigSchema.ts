@@ -68,6 +68,8 @@ export const ModelConfig = Schema.Union(
     baseUrl: Schema.optional(url),
     apiKey: secret,
     headers,
+    extraBody: Schema.optional(fields),
+    thinkingBody: Schema.optional(fields),
     ...common
   })
 )

@@ -6,6 +6,7 @@
 import type * as HttpClient from "@effect/platform/HttpClient"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
 import * as Agent from "../agent/Agent.js"
 import { OpenDocuments } from "../agent/Documents.js"
 import * as Secrets from "../domain/Secrets.js"
@@ -23,49 +24,50 @@ import type { Tool } from "../tool/Tool.js"
 import { type Config, ConfigError, hasAuthentication } from "./Config.js"
 import type { ModelConfig } from "./ConfigSchema.js"
 import * as Outgoing from "./Outgoing.js"
+import * as Providers from "./Providers.js"
 import * as Runlet from "./Runlet.js"
 
 const model = (
   name: string,
   config: ModelConfig,
   { limits, resume }: Config
-): Effect.Effect<Model, ConfigError, HttpClient.HttpClient> => {
+): Effect.Effect<Model, ConfigError, HttpClient.HttpClient | Scope.Scope> => {
   const { contextWindow, price } = config
-  switch (config.provider) {
-    case "demo":
-      return Effect.succeed({ ...Demo.make(), contextWindow, price })
-    case "openai":
-    case "openai-compatible":
-      return OpenAiCompatible.make({
-        ...compatible(config, resume.policy),
-        model: config.model ?? name,
-        baseUrl: config.baseUrl ?? "https://api.openai.com/v1",
-        apiKey: config.apiKey,
-        headers: config.headers,
-        firstChunkTimeoutMs: limits.firstChunkTimeoutMs,
-        chunkTimeoutMs: limits.chunkTimeoutMs,
-        maxResponseBytes: limits.maxModelResponseBytes,
-        price,
-        contextWindow
-      })
-    case "anthropic":
-      return Effect.fail(
-        new ConfigError({
-          message: `models.${name}.provider: "anthropic" is not built in; provide its model layer from code, or use an OpenAI-compatible endpoint`
-        })
-      )
+  if (config.provider === "demo") return Effect.succeed({ ...Demo.make(), contextWindow, price })
+  const options = {
+    model: config.model ?? name,
+    apiKey: config.apiKey,
+    headers: config.headers,
+    extraBody: config.extraBody,
+    thinkingBody: config.thinkingBody,
+    firstChunkTimeoutMs: limits.firstChunkTimeoutMs,
+    chunkTimeoutMs: limits.chunkTimeoutMs,
+    maxResponseBytes: limits.maxModelResponseBytes,
+    price,
+    contextWindow
   }
+  if (config.provider !== "openai-compatible") {
+    return Providers.make(config.provider, name, { ...options, baseUrl: config.baseUrl })
+  }
+  return OpenAiCompatible.make({
+    ...options,
+    baseUrl: config.baseUrl,
+    reasoningInput: config.reasoningInput,
+    draft: draftOf(config.draft, resume.policy)
+  })
 }
+
+type Draft = Extract<ModelConfig, { readonly provider: "openai-compatible" }>["draft"]
 
 /** Who configures `continue-draft` has servers that can; `prefix` is what most of them understand. */
-const compatible = (config: ModelConfig, policy: Config["resume"]["policy"]) => {
-  if (config.provider !== "openai-compatible") return {}
-  const { draft, extraBody, reasoningInput, thinkingBody } = config
-  const prefix = policy === "continue-draft" ? { message: { prefix: true } } : undefined
-  return { extraBody, reasoningInput, thinkingBody, draft: draft === null ? undefined : (draft ?? prefix) }
+const draftOf = (draft: Draft, policy: Config["resume"]["policy"]) => {
+  if (draft === null) return undefined
+  return draft ?? (policy === "continue-draft" ? { message: { prefix: true } } : undefined)
 }
 
-const models = (config: Config): Effect.Effect<Record<string, Model>, ConfigError, HttpClient.HttpClient> =>
+const models = (
+  config: Config
+): Effect.Effect<Record<string, Model>, ConfigError, HttpClient.HttpClient | Scope.Scope> =>
   Effect.map(
     Effect.all(
       Object.fromEntries(Object.entries(config.models).map(([name, one]) => [name, model(name, one, config)])),
@@ -97,7 +99,7 @@ const httpTools = (config: Config): Effect.Effect<ReadonlyArray<Tool>, ConfigErr
 
 /** Configured tools stand before the workspace's of the same name. */
 const agent = (config: Config): Layer.Layer<Agent.Agent, ConfigError, Documents> =>
-  Layer.effect(
+  Layer.scoped(
     Agent.Agent,
     Effect.gen(function* () {
       const own = yield* httpTools(config)

@@ -4,14 +4,18 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import type { OfferedTool } from "../../src/domain/RunInput.js"
+import * as Anthropic from "../../src/model/Anthropic.js"
 import * as Demo from "../../src/model/Demo.js"
 import { withFallback } from "../../src/model/Fallback.js"
 import type { Model } from "../../src/model/Model.js"
+import * as OpenAiResponses from "../../src/model/OpenAiResponses.js"
 import * as ModelContract from "../../src/testing/ModelContract.js"
 import * as Script from "../../src/testing/ScriptedModel.js"
 import * as ScriptedUpstream from "../../src/testing/ScriptedUpstream.js"
 import * as Upstream from "../../src/testing/UpstreamScript.js"
-import { modelAt, undici } from "../model/support.js"
+import { limits, modelAt, undici } from "../model/support.js"
+import * as Messages from "../model/wire/Messages.js"
+import * as Responses from "../model/wire/Responses.js"
 
 const tool: OfferedTool = {
   name: "lookup",
@@ -81,6 +85,80 @@ const openAiCompatible = Layer.scoped(
   })
 ).pipe(Layer.provide(undici))
 
+/** Over a real connection, to a server that speaks OpenAI's Responses interface and refuses what that refuses. */
+const openAi = Layer.scoped(
+  ModelContract.Subject,
+  Effect.gen(function* () {
+    const { url } = yield* ScriptedUpstream.make({
+      script: Responses.strict((request) => {
+        if (Responses.inputOf(request).at(-1)?.type === "function_call_output") {
+          return Responses.turn([{ text: ["It is ", "42."] }])
+        }
+        switch (Responses.lastUserText(request)) {
+          case "calls":
+            return Responses.turn([
+              { reasoning: ["Hm."], encrypted: "e1" },
+              { call: "c1", name: "lookup", args: ['{"q":', '"x"}'] },
+              { call: "c2", name: "lookup", args: ["{}"] }
+            ])
+          case "cut":
+            return Responses.begun([{ text: ["Half "] }], () => [Upstream.wait(10)], { framing: "close" })
+          case "fails":
+            return Responses.refusal(500, null, "server_error")
+          case "hangs":
+            return Upstream.reply([], { head: "never" })
+          default:
+            return Responses.turn([{ reasoning: ["Hm."], encrypted: "e2" }, { text: ["A ", "whole ", "answer."] }])
+        }
+      })
+    })
+    const model = yield* OpenAiResponses.make({
+      ...limits,
+      model: "gpt-5",
+      baseUrl: url,
+      apiKey: Redacted.make(secret)
+    })
+    return { model, questions, tool, secrets: [secret] }
+  })
+).pipe(Layer.provide(undici))
+
+/** The same for Anthropic's Messages interface. */
+const anthropic = Layer.scoped(
+  ModelContract.Subject,
+  Effect.gen(function* () {
+    const { url } = yield* ScriptedUpstream.make({
+      script: Messages.strict((request) => {
+        if (JSON.stringify(Messages.messagesOf(request).at(-1)).includes("tool_result")) {
+          return Messages.turn([{ text: ["It is ", "42."] }])
+        }
+        switch (Messages.lastUserText(request)) {
+          case "calls":
+            return Messages.turn([
+              { thinking: ["Hm."], signature: "sig:Hm." },
+              { call: "toolu_1", name: "lookup", args: ['{"q":', '"x"}'] },
+              { call: "toolu_2", name: "lookup", args: [] }
+            ])
+          case "cut":
+            return Messages.begun([{ text: ["Half "] }], [Upstream.wait(10)], { framing: "close" })
+          case "fails":
+            return Messages.refusal(529, "overloaded_error")
+          case "hangs":
+            return Upstream.reply([], { head: "never" })
+          default:
+            return Messages.turn([{ thinking: ["Hm."], signature: "sig:Hm." }, { text: ["A ", "whole ", "answer."] }])
+        }
+      })
+    })
+    const model = yield* Anthropic.make({
+      ...limits,
+      model: "claude-sonnet-4-5",
+      baseUrl: url,
+      apiKey: Redacted.make(secret)
+    })
+    return { model, questions, tool, secrets: [secret] }
+  })
+).pipe(Layer.provide(undici))
+
 const busy: Model = Script.make(() => Script.turn(Script.fail("overloaded")))
 
 /** The first one fails at once, so that all is up to the second. */
@@ -113,6 +191,8 @@ export const all: Record<string, Named> = {
     can: (needs) => needs !== "fails" && needs !== "hangs"
   },
   "an OpenAI-compatible model": everything(openAiCompatible),
+  "OpenAI's Responses interface": everything(openAi),
+  "Anthropic's Messages interface": everything(anthropic),
   "a model with a fallback that is not needed": everything(subjectOf(withFallback(scripted(), busy))),
   "a model with a fallback that is needed": everything(viaFallback),
   "a model that fails too late for its fallback": {
