@@ -3,6 +3,7 @@
  *
  * @since 0.1.0
  */
+export * as AiAgent from "./agent/AiAgent.js"
 export * as AiModel from "./model/AiModel.js"
 export type * as ProviderOptions from "./model/ProviderOptions.js"
 export * as ProviderTurn from "./model/ProviderTurn.js"

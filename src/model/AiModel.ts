@@ -61,7 +61,6 @@ export interface Prepared {
  * import { OpenAiClient, OpenAiLanguageModel } from "@effect/ai-openai"
  * import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
  * import { Effect, Layer } from "effect"
- * import { Agent } from "runlet"
  * import { AiModel } from "runlet/ai"
  *
  * const gpt = OpenAiLanguageModel.layer({ model: "gpt-5" }).pipe(
@@ -69,10 +68,7 @@ export interface Prepared {
  *   Layer.provide(NodeHttpClient.layerUndici)
  * )
  *
- * const agent = Layer.effect(
- *   Agent.Agent,
- *   Effect.map(AiModel.fromLanguageModel({ name: "gpt-5" }), (model) => Agent.make({ models: { "gpt-5": model } }))
- * ).pipe(Layer.provide(gpt))
+ * const model = AiModel.fromLanguageModel({ name: "gpt-5" }).pipe(Effect.provide(gpt))
  *
  * @since 0.1.0
  * @category constructors

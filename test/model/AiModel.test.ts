@@ -5,6 +5,7 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Chunk from "effect/Chunk"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import * as AiModel from "../../src/model/AiModel.js"
 import { sideOf } from "../../src/model/AiPrompt.js"
@@ -204,7 +205,7 @@ describe("a language model of @effect/ai", () => {
           {
             module: "M",
             method: "m",
-            request: { url: "http://x", method: "POST", headers: {}, urlParams: [], hash: undefined },
+            request: { url: "http://x", method: "POST", headers: {}, urlParams: [], hash: Option.none() },
             response: { status: 429, headers: { "retry-after": "3" } },
             body: JSON.stringify({ error: { type: "rate_limit_error", message: "sk-1" } }),
             reason: "StatusCode"

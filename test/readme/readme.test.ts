@@ -24,6 +24,8 @@ describe("the README's TypeScript", () => {
     runlet: "src/index.ts",
     "runlet/node": "src/node/index.ts",
     "runlet/ai": "src/ai.ts",
+    "runlet/ai/openai": "src/model/OpenAiResponses.ts",
+    "runlet/ai/anthropic": "src/model/Anthropic.ts",
     "runlet/client": "src/client/index.ts",
     "runlet/testing": "src/testing/index.ts"
   }
