@@ -187,221 +187,206 @@ export const reduceAll = (state: RunState, envelopes: Iterable<Envelope>): RunSt
  */
 export const follows = (state: RunState, envelope: Envelope): boolean => envelope.seq === state.seq + 1
 
+/** A copy that is still being written, seen by nobody else. */
+type Draft<A> = { -readonly [K in keyof A]: A[K] }
+
 const apply = (state: RunState, event: AgentEvent, seq: number, at: number): RunState => {
-  const standing = Status.next(state.seq === 0 ? undefined : state, event)
-  const moved = standing === undefined || standing === state ? undefined : standing
-  const base: RunState = {
-    ...state,
-    seq,
-    updatedAt: at,
-    ...(moved && { status: moved.status, recoverable: moved.recoverable })
+  const next: Draft<RunState> = { ...state, seq, updatedAt: at }
+  const status = Status.after(event)
+  if (status !== undefined) {
+    const executing = Status.isExecuting(status)
+    if (state.activeSince !== undefined) {
+      // The time between the last sign of life and a resume was not spent running.
+      const until = event.type === "run-resumed" ? state.updatedAt : at
+      next.activeMs += Math.max(0, until - state.activeSince)
+    }
+    next.status = status
+    next.recoverable = event.type === "error" ? event.recoverable : undefined
+    next.activeSince = executing ? at : undefined
+    if (executing) next.startedAt ??= at
   }
-  const clocked = moved === undefined ? base : clock(state, base, at)
   switch (event.type) {
     case "run-start":
-      return { ...clocked, start: event, createdAt: at }
-    case "run-status":
-    case "model-retry":
-    case "checkpoint":
-      return clocked
-    case "run-resumed": {
-      // The time between the last sign of life and now was not spent running.
-      const spent = state.activeSince === undefined ? 0 : Math.max(0, state.updatedAt - state.activeSince)
-      return resumed({ ...clocked, activeSince: at, activeMs: state.activeMs + spent }, event)
-    }
+      next.start = event
+      next.createdAt = at
+      break
+    case "run-resumed":
+      resume(next, event)
+      break
     case "text-delta":
-      return {
-        ...withOpen(clocked, (turn) => appendText(turn, "text", event, at)),
-        textLength: state.textLength + event.delta.length,
-        firstTokenAt: state.firstTokenAt ?? at
-      }
+      write(next, "text", event, at)
+      next.textLength += event.delta.length
+      break
     case "reasoning-delta":
-      return {
-        ...withOpen(clocked, (turn) => appendText(turn, "reasoning", event, at)),
-        reasoningLength: state.reasoningLength + event.delta.length,
-        firstTokenAt: state.firstTokenAt ?? at
-      }
-    case "tool-call-start":
-      return { ...withOpen(clocked, (turn) => startCall(turn, event)), firstTokenAt: state.firstTokenAt ?? at }
-    case "tool-call-delta":
-      return withCall(clocked, event.toolCallId, (call) => ({ ...call, args: call.args + event.delta }))
-    case "tool-call-ready":
-      return withCall(clocked, event.toolCallId, (call) => ({
-        ...call,
-        proposed: { value: event.input },
-        input: { value: event.input }
-      }))
-    case "model-end":
-      return {
-        ...withOpen(clocked, (turn) => ({ ...turn, ended: { finishReason: event.finishReason, usage: event.usage } })),
-        usage: addUsage(state.usage, event.usage),
-        stale: 0
-      }
-    case "tool-start":
-      return withCall(clocked, event.toolCallId, (call) => started(call, event))
-    case "tool-result-delta":
-      return withCall(clocked, event.toolCallId, (call) => ({ ...call, progress: call.progress + event.delta }))
-    case "tool-call-result":
-      return {
-        ...withCall(clocked, event.toolCallId, (call) => ({
-          ...call,
-          open: undefined,
-          doubt: undefined,
-          conflict: undefined,
-          result: event,
-          settledAt: at
-        })),
-        stale: 0
-      }
-    case "approval-request":
-      return withCall(clocked, event.toolCallId, (call) => ({
-        ...call,
-        open: undefined,
-        starts: 0,
-        asked: call.asked + 1,
-        doubt: event.reason === "in_doubt" ? (call.open ?? call.doubt) : undefined,
-        conflict: event.reason === "in_doubt" ? call.conflict : undefined,
-        approval: { request: event }
-      }))
-    case "approval-decision":
-      return withCall(clocked, event.toolCallId, (call) =>
-        call.approval?.request.approvalId !== event.approvalId
-          ? call
-          : {
-              ...call,
-              approval: { ...call.approval, decision: event },
-              ...(event.decision === "edited" && { input: { value: event.input }, edited: true })
-            }
-      )
-    case "tool-conflict":
-      return withCall(clocked, event.toolCallId, (call) => ({
-        ...call,
-        // A conflict reported to a key that was started before proves nothing: it may be its own effect.
-        doubt: call.starts > 1 || call.doubt !== undefined ? (call.doubt ?? call.open) : undefined,
-        open: undefined,
-        conflict: true
-      }))
-    case "iteration-end": {
-      const { open, ...rest } = clocked
-      return open === undefined ? clocked : { ...rest, closed: [...state.closed, open] }
+      write(next, "reasoning", event, at)
+      next.reasoningLength += event.delta.length
+      break
+    case "tool-call-start": {
+      const turn = openTurn(next, at)
+      turn.parts = [...turn.parts, { type: "tool-call", toolCallId: event.toolCallId }]
+      turn.calls = [...turn.calls, emptyCall(event)]
+      break
     }
+    case "model-end":
+      openTurn(next).ended = { finishReason: event.finishReason, usage: event.usage }
+      next.usage = addUsage(state.usage, event.usage)
+      next.stale = 0
+      break
+    case "iteration-end":
+      next.closed = turns(state)
+      next.open = undefined
+      break
     case "finish":
     case "cancelled":
     case "error":
-      return { ...clocked, end: event }
+      next.end = event
+      break
+    case "tool-call-result":
+      next.stale = 0
+      changeCall(next, event, at)
+      break
+    default:
+      if ("toolCallId" in event) changeCall(next, event, at)
   }
+  return next
 }
 
-const clock = (before: RunState, after: RunState, at: number): RunState => {
-  const was = before.activeSince
-  const active = Status.isExecuting(after.status)
-  if (was === undefined) return active ? { ...after, activeSince: at, startedAt: before.startedAt ?? at } : after
-  return active ? after : { ...after, activeSince: undefined, activeMs: before.activeMs + Math.max(0, at - was) }
-}
-
-const openTurn = (state: RunState): Turn => {
-  if (state.open !== undefined) return state.open
-  return {
-    n: state.iteration + 1,
-    text0: state.textLength,
-    reasoning0: state.reasoningLength,
-    seq0: state.seq - 1,
-    parts: [],
-    calls: []
+/** The open turn, to be written to. Output opens one; the first token of a run is told by its time. */
+const openTurn = (state: Draft<RunState>, tokenAt?: number): Draft<Turn> => {
+  const turn: Draft<Turn> = {
+    ...(state.open ?? {
+      n: state.iteration + 1,
+      text0: state.textLength,
+      reasoning0: state.reasoningLength,
+      seq0: state.seq - 1,
+      parts: [],
+      calls: []
+    })
   }
-}
-
-const withOpen = (state: RunState, f: (turn: Turn) => Turn): RunState => {
-  const turn = f(openTurn(state))
-  return { ...state, iteration: turn.n, open: turn }
-}
-
-const withCall = (state: RunState, id: string, f: (call: Call) => Call): RunState => {
-  if (state.open === undefined) return state
-  const index = state.open.calls.findIndex((call) => call.id === id)
-  const call = state.open.calls[index]
-  if (call === undefined) return state
-  return { ...state, open: { ...state.open, calls: state.open.calls.with(index, f(call)) } }
+  state.open = turn
+  state.iteration = turn.n
+  state.firstTokenAt ??= tokenAt
+  return turn
 }
 
 // Two parts may interleave; lengths count deltas in order, so an interleaved continuation is a piece of its own.
-const appendText = (
-  turn: Turn,
+const write = (
+  state: Draft<RunState>,
   type: "text" | "reasoning",
-  event: { readonly id: string; readonly delta: string },
+  { delta, id }: { readonly id: string; readonly delta: string },
   at: number
-): Turn => {
+): void => {
+  const turn = openTurn(state, at)
   const last = turn.parts.at(-1)
-  return last !== undefined && last.type === type && last.id === event.id
-    ? { ...turn, parts: turn.parts.with(-1, { ...last, text: last.text + event.delta, endedAt: at }) }
-    : { ...turn, parts: [...turn.parts, { type, id: event.id, text: event.delta, startedAt: at, endedAt: at }] }
+  turn.parts =
+    last !== undefined && last.type === type && last.id === id
+      ? turn.parts.with(-1, { ...last, text: last.text + delta, endedAt: at })
+      : [...turn.parts, { type, id, text: delta, startedAt: at, endedAt: at }]
 }
 
-const startCall = (turn: Turn, event: EventOf<"tool-call-start">): Turn => ({
-  ...turn,
-  parts: [...turn.parts, { type: "tool-call", toolCallId: event.toolCallId }],
-  calls: [
-    ...turn.calls,
-    {
-      id: event.toolCallId,
-      name: event.toolName,
-      kind: event.kind,
-      title: event.title,
-      args: "",
-      starts: 0,
-      asked: 0,
-      progress: ""
+/**
+ * A call of which no more than its beginning is known.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const emptyCall = ({
+  kind,
+  title,
+  toolCallId,
+  toolName
+}: Pick<EventOf<"tool-call-start">, "toolCallId" | "toolName" | "kind" | "title">): Call => ({
+  id: toolCallId,
+  name: toolName,
+  kind,
+  title,
+  args: "",
+  starts: 0,
+  asked: 0,
+  progress: ""
+})
+
+type CallEvent = Exclude<Extract<AgentEvent, { readonly toolCallId: string }>, EventOf<"tool-call-start">>
+
+const changeCall = (state: Draft<RunState>, event: CallEvent, at: number): void => {
+  const { open } = state
+  const index = open?.calls.findIndex(({ id }) => id === event.toolCallId) ?? -1
+  const before = open?.calls[index]
+  if (open === undefined || before === undefined) return
+  const call: Draft<Call> = { ...before }
+  state.open = { ...open, calls: open.calls.with(index, call) }
+  switch (event.type) {
+    case "tool-call-delta":
+      call.args += event.delta
+      break
+    case "tool-call-ready":
+      call.proposed = { value: event.input }
+      call.input = call.proposed
+      break
+    case "tool-start":
+      call.starts = call.open?.key === event.idempotencyKey ? call.starts + 1 : 1
+      call.open = { phase: event.phase, key: event.idempotencyKey }
+      call.phase = event.phase
+      call.progress = ""
+      break
+    case "tool-result-delta":
+      call.progress += event.delta
+      break
+    case "tool-call-result":
+      call.open = undefined
+      call.doubt = undefined
+      call.conflict = undefined
+      call.result = event
+      call.settledAt = at
+      break
+    case "approval-request": {
+      const inDoubt = event.reason === "in_doubt"
+      call.doubt = inDoubt ? (call.open ?? call.doubt) : undefined
+      call.conflict = inDoubt ? call.conflict : undefined
+      call.open = undefined
+      call.starts = 0
+      call.asked++
+      call.approval = { request: event }
+      break
     }
-  ]
-})
-
-const started = (call: Call, event: EventOf<"tool-start">): Call => ({
-  ...call,
-  progress: "",
-  phase: event.phase,
-  open: { phase: event.phase, key: event.idempotencyKey },
-  starts: call.open?.key === event.idempotencyKey ? call.starts + 1 : 1
-})
-
-const resumed = (state: RunState, event: EventOf<"run-resumed">): RunState => {
-  const rest: RunState = {
-    ...state,
-    end: undefined,
-    attempt: event.attempt,
-    stale: event.reason === "recovery" ? state.stale + 1 : 0,
-    resumedSeq: state.seq,
-    dropped: event.droppedToolCallIds.length === 0 ? state.dropped : [...state.dropped, ...event.droppedToolCallIds],
-    textLength: event.textLength,
-    reasoningLength: event.reasoningLength
+    case "approval-decision":
+      if (call.approval?.request.approvalId !== event.approvalId) return
+      call.approval = { ...call.approval, decision: event }
+      if (event.decision !== "edited") return
+      call.input = { value: event.input }
+      call.edited = true
+      break
+    case "tool-conflict":
+      // A conflict reported to a key that was started before proves nothing: it may be its own effect.
+      if (call.starts > 1) call.doubt ??= call.open
+      call.open = undefined
+      call.conflict = true
   }
-  if (state.open === undefined) return rest
-  const dropped = new Set(event.droppedToolCallIds)
-  const kept = truncate(state.open, event.textLength, event.reasoningLength)
-  const parts = kept.filter((part) => part.type !== "tool-call" || !dropped.has(part.toolCallId))
-  const calls = state.open.calls.filter((call) => !dropped.has(call.id))
-  if (parts.length === 0 && calls.length === 0 && state.open.ended === undefined) {
-    return { ...rest, open: undefined, iteration: state.open.n - 1 }
-  }
-  return { ...rest, open: { ...state.open, parts, calls } }
 }
 
-const truncate = (turn: Turn, textLength: number, reasoningLength: number): ReadonlyArray<Part> => {
-  let text = textLength - turn.text0
-  let reasoning = reasoningLength - turn.reasoning0
-  const kept: Array<Part> = []
-  for (const part of turn.parts) {
-    if (part.type === "tool-call") {
-      kept.push(part)
-      continue
-    }
-    const left = part.type === "text" ? text : reasoning
-    if (left <= 0) continue
-    const piece = part.text.length <= left ? part : { ...part, text: part.text.slice(0, left) }
-    if (part.type === "text") text -= piece.text.length
-    else reasoning -= piece.text.length
-    kept.push(piece)
-  }
-  return kept
+const resume = (state: Draft<RunState>, event: EventOf<"run-resumed">): void => {
+  const { droppedToolCallIds, reasoningLength, textLength } = event
+  const { open } = state
+  state.end = undefined
+  state.attempt = event.attempt
+  state.stale = event.reason === "recovery" ? state.stale + 1 : 0
+  state.resumedSeq = state.seq
+  state.dropped = [...state.dropped, ...droppedToolCallIds]
+  state.textLength = textLength
+  state.reasoningLength = reasoningLength
+  if (open === undefined) return
+  const isKept = (toolCallId: string) => !droppedToolCallIds.includes(toolCallId)
+  const left = { text: textLength - open.text0, reasoning: reasoningLength - open.reasoning0 }
+  const parts = open.parts.flatMap((part): ReadonlyArray<Part> => {
+    if (part.type === "tool-call") return isKept(part.toolCallId) ? [part] : []
+    const text = part.text.slice(0, Math.max(0, left[part.type]))
+    left[part.type] -= text.length
+    return text === "" ? [] : [{ ...part, text }]
+  })
+  const calls = open.calls.filter(({ id }) => isKept(id))
+  const isEmpty = parts.length + calls.length === 0 && open.ended === undefined
+  state.open = isEmpty ? undefined : { ...open, parts, calls }
+  if (isEmpty) state.iteration--
 }
 
 /**
@@ -411,20 +396,19 @@ const truncate = (turn: Turn, textLength: number, reasoningLength: number): Read
  * @category usage
  */
 export const addUsage = (a: Usage, b: Usage): Usage => {
-  const sum = (x: number | undefined, y: number | undefined) =>
-    x === undefined && y === undefined ? undefined : (x ?? 0) + (y ?? 0)
-  const reasoningTokens = sum(a.reasoningTokens, b.reasoningTokens)
-  const cachedInputTokens = sum(a.cachedInputTokens, b.cachedInputTokens)
-  const costUsd = sum(a.costUsd, b.costUsd)
-  return {
-    inputTokens: a.inputTokens + b.inputTokens,
-    outputTokens: a.outputTokens + b.outputTokens,
-    ...(reasoningTokens !== undefined && { reasoningTokens }),
-    ...(cachedInputTokens !== undefined && { cachedInputTokens }),
-    totalTokens: a.totalTokens + b.totalTokens,
-    ...(costUsd !== undefined && { costUsd })
-  }
+  const sum: Draft<Usage> = { ...a }
+  for (const key of usageKeys) if (b[key] !== undefined) sum[key] = (sum[key] ?? 0) + b[key]
+  return sum
 }
+
+const usageKeys = [
+  "inputTokens",
+  "outputTokens",
+  "totalTokens",
+  "reasoningTokens",
+  "cachedInputTokens",
+  "costUsd"
+] as const satisfies ReadonlyArray<keyof Usage>
 
 /**
  * All turns in order, the open one last.
@@ -441,11 +425,8 @@ export const turns = (state: RunState): ReadonlyArray<Turn> =>
  * @since 0.1.0
  * @category reading
  */
-export const turnText = (turn: Turn, type: "text" | "reasoning" = "text"): string => {
-  let text = ""
-  for (const part of turn.parts) if (part.type === type) text += part.text
-  return text
-}
+export const turnText = (turn: Turn, type: "text" | "reasoning" = "text"): string =>
+  turn.parts.map((part) => (part.type === type ? part.text : "")).join("")
 
 /**
  * The assistant text, or the reasoning, of the whole run.
@@ -453,11 +434,10 @@ export const turnText = (turn: Turn, type: "text" | "reasoning" = "text"): strin
  * @since 0.1.0
  * @category reading
  */
-export const text = (state: RunState, type: "text" | "reasoning" = "text"): string => {
-  let all = ""
-  for (const turn of turns(state)) all += turnText(turn, type)
-  return all
-}
+export const text = (state: RunState, type?: "text" | "reasoning"): string =>
+  turns(state)
+    .map((turn) => turnText(turn, type))
+    .join("")
 
 /**
  * Requests that a person has not answered yet.
@@ -465,16 +445,12 @@ export const text = (state: RunState, type: "text" | "reasoning" = "text"): stri
  * @since 0.1.0
  * @category reading
  */
-export const pendingApprovals = (state: RunState): ReadonlyArray<EventOf<"approval-request">> => {
-  if (Status.isFinal(state) || state.open === undefined) return []
-  const pending: Array<EventOf<"approval-request">> = []
-  for (const call of state.open.calls) {
-    if (call.result === undefined && call.approval !== undefined && call.approval.decision === undefined) {
-      pending.push(call.approval.request)
-    }
-  }
-  return pending
-}
+export const pendingApprovals = (state: RunState): ReadonlyArray<EventOf<"approval-request">> =>
+  Status.isFinal(state) || state.open === undefined
+    ? []
+    : state.open.calls.flatMap(({ approval, result }) =>
+        result === undefined && approval !== undefined && approval.decision === undefined ? [approval.request] : []
+      )
 
 /**
  * The call with this id, and its turn.

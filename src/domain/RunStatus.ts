@@ -40,8 +40,6 @@ interface Standing {
   readonly recoverable?: boolean | undefined
 }
 
-const working = (status: RunStatus): boolean => status === "running" || status === "streaming"
-
 /**
  * Whether the run has ended for deletion, retention and the queue of its conversation. A recoverable failure counts
  * as ended, although a resume may continue it.
@@ -59,7 +57,7 @@ export const isEnded = (status: RunStatus): boolean =>
  * @category predicates
  */
 export const isFinal = (run: Standing): boolean =>
-  run.status === "completed" || run.status === "cancelled" || (run.status === "failed" && run.recoverable !== true)
+  isEnded(run.status) && !(run.status === "failed" && run.recoverable === true)
 
 /**
  * Whether a process is, or should be, executing the run.
@@ -67,62 +65,67 @@ export const isFinal = (run: Standing): boolean =>
  * @since 0.1.0
  * @category predicates
  */
-export const isExecuting = (status: RunStatus): boolean => working(status)
+export const isExecuting = (status: RunStatus): boolean => status === "running" || status === "streaming"
+
+const leadsTo: { readonly [Type in AgentEvent["type"]]?: RunStatus } = {
+  "run-start": "queued",
+  "run-resumed": "running",
+  finish: "completed",
+  cancelled: "cancelled",
+  error: "failed"
+}
 
 /**
- * The status that an event leads to from a standing, the standing itself for events that do not move it, or
- * `undefined` when the event may not follow. This is the whole transition table, as a total function.
+ * The status that an event leads to, wherever it may follow; `undefined` for events that do not move a run.
+ *
+ * @since 0.1.0
+ * @category transitions
+ */
+export const after = (event: AgentEvent): RunStatus | undefined =>
+  event.type === "run-status" ? event.status : leadsTo[event.type]
+
+/**
+ * The standing that an event leads to from another one, the same one for events that do not move it, or `undefined`
+ * when the event may not follow. This is the whole transition table, as a total function.
  *
  * @since 0.1.0
  * @category transitions
  */
 export const next = (from: Standing | undefined, event: AgentEvent): Standing | undefined => {
-  if (from === undefined) return event.type === "run-start" ? { status: "queued" } : undefined
-  if (isFinal(from)) return undefined
+  if (!mayFollow(from, event)) return undefined
+  const status = after(event)
+  if (status === undefined) return from
+  return event.type === "error" ? { status, recoverable: event.recoverable } : { status }
+}
+
+const mayFollow = (from: Standing | undefined, event: AgentEvent): boolean => {
+  if (from === undefined || event.type === "run-start") return from === undefined && event.type === "run-start"
+  if (isFinal(from)) return false
   if (from.status === "failed") {
-    switch (event.type) {
-      case "run-resumed":
-        return { status: "running" }
-      case "cancelled":
-        return event.by === "limit" ? undefined : { status: "cancelled" }
-      default:
-        return undefined
-    }
+    return event.type === "run-resumed" || (event.type === "cancelled" && event.by !== "limit")
   }
   switch (event.type) {
-    case "run-start":
-      return undefined
     case "run-status":
-      return mayBecome(from.status, event.status) ? { status: event.status } : undefined
-    case "run-resumed":
-      return working(from.status) ? { status: "running" } : undefined
-    case "finish":
-      return working(from.status) ? { status: "completed" } : undefined
+      return mayBecome[event.status].includes(from.status)
     case "cancelled":
-      return { status: "cancelled" }
     case "error":
-      return { status: "failed", recoverable: event.recoverable }
+    // A person may decide, and a closing transaction may settle calls, in every state that is not final.
     case "approval-decision":
     case "checkpoint":
     case "tool-call-result":
-      // A person may decide, and a closing transaction may settle calls, in every state that is not final.
-      return from
+      return true
     default:
-      return working(from.status) ? from : undefined
+      return isExecuting(from.status)
   }
 }
 
-const mayBecome = (from: RunStatus, to: RunStatus): boolean => {
-  switch (to) {
-    case "queued":
-      return from === "queued" || from === "waiting_approval"
-    case "running":
-      return from === "queued" || from === "streaming"
-    case "streaming":
-      return from === "running"
-    case "waiting_approval":
-      return from === "running"
-    default:
-      return false
-  }
+/** From which statuses a `run-status` event may lead to one. */
+const mayBecome: { readonly [To in RunStatus]: ReadonlyArray<RunStatus> } = {
+  queued: ["queued", "waiting_approval"],
+  running: ["queued", "streaming"],
+  streaming: ["running"],
+  waiting_approval: ["running"],
+  completed: [],
+  cancelled: [],
+  failed: []
 }

@@ -206,133 +206,113 @@ const snapshotApproval = ({ decision, request: { type: _, ...request } }: RunSta
  * @category conversions
  */
 export const toState = (snapshot: Snapshot): RunState.RunState => {
-  const turns = rebuildTurns(snapshot)
-  const last = turns.at(-1)
-  const open = snapshot.turnOpen && last !== undefined ? reopened(last) : undefined
+  const { conversationId, userMessageId, assistantMessageId, model, mode, regeneratedFrom } = snapshot
+  const { attempt, createdAt, iteration, recoverable, runId, status, updatedAt, usage } = snapshot
+  const turns = turnsOf(snapshot)
   return {
-    ...RunState.empty(snapshot.runId),
+    ...RunState.empty(runId),
     seq: snapshot.lastSeq,
     start: {
       type: "run-start",
-      runId: snapshot.runId,
+      runId,
       seq: 1,
-      conversationId: snapshot.conversationId,
-      userMessageId: snapshot.userMessageId,
-      assistantMessageId: snapshot.assistantMessageId,
-      model: snapshot.model,
-      mode: snapshot.mode,
-      ...(snapshot.regeneratedFrom !== undefined && { regeneratedFrom: snapshot.regeneratedFrom })
+      conversationId,
+      userMessageId,
+      assistantMessageId,
+      model,
+      mode,
+      ...(regeneratedFrom !== undefined && { regeneratedFrom })
     },
-    status: snapshot.status,
-    recoverable: snapshot.recoverable,
+    status,
+    recoverable,
     end: endOf(snapshot),
-    attempt: snapshot.attempt,
+    attempt,
     textLength: snapshot.text.length,
     reasoningLength: snapshot.reasoning.length,
-    usage: snapshot.usage,
-    createdAt: snapshot.createdAt,
-    updatedAt: snapshot.updatedAt,
-    iteration: snapshot.iteration,
-    ...(open !== undefined && { open }),
-    closed: open === undefined ? turns : turns.slice(0, -1)
+    usage,
+    createdAt,
+    updatedAt,
+    iteration,
+    open: snapshot.turnOpen ? turns.pop() : undefined,
+    closed: turns
   }
 }
 
-/** A turn is opened by output. One that is open and shows none is complete without any, and stays when it is resumed. */
-const reopened = (turn: RunState.Turn): RunState.Turn =>
-  turn.parts.length > 0
-    ? turn
-    : { ...turn, ended: { finishReason: "stop", usage: { inputTokens: 0, outputTokens: 0, totalTokens: 0 } } }
-
-const endOf = (snapshot: Snapshot): TerminalEvent | undefined => {
-  const usage = snapshot.usage
-  if (snapshot.error !== undefined) {
-    return { type: "error", ...snapshot.error, recoverable: snapshot.recoverable ?? false, usage }
-  }
-  if (snapshot.cancelled !== undefined) return { type: "cancelled", ...snapshot.cancelled, usage }
-  if (snapshot.finishReason !== undefined && snapshot.timing !== undefined) {
-    return {
-      type: "finish",
-      finishReason: snapshot.finishReason,
-      model: snapshot.model,
-      usage,
-      timing: snapshot.timing
-    }
-  }
-  return undefined
+const endOf = ({ cancelled, error, finishReason, model, recoverable = false, timing, usage }: Snapshot) => {
+  if (error !== undefined) return { type: "error", ...error, recoverable, usage } as const
+  if (cancelled !== undefined) return { type: "cancelled", ...cancelled, usage } as const
+  return finishReason && timing && ({ type: "finish", finishReason, model, usage, timing } as const)
 }
 
-const rebuildTurns = (snapshot: Snapshot): ReadonlyArray<RunState.Turn> => {
-  const calls = new Map(snapshot.toolCalls.map((call) => [call.toolCallId, call]))
-  const turns: Array<{ -readonly [K in keyof RunState.Turn]: RunState.Turn[K] }> = []
-  let text0 = 0
-  let reasoning0 = 0
-  for (const part of snapshot.parts) {
-    const call = part.type === "tool-call" ? calls.get(part.toolCallId) : undefined
-    const n = part.type === "tool-call" ? (call?.iteration ?? snapshot.iteration) : part.iteration
-    let turn = turns.at(-1)
-    if (turn?.n !== n) {
-      turn = { n, text0, reasoning0, seq0: 0, parts: [], calls: [] }
-      turns.push(turn)
-    }
+interface Written extends RunState.Turn {
+  readonly parts: Array<RunState.Part>
+  readonly calls: Array<RunState.Call>
+}
+
+const turnsOf = ({ iteration, parts, toolCalls, turnOpen, usage }: Snapshot): Array<RunState.Turn> => {
+  const calls = new Map(toolCalls.map((call) => [call.toolCallId, call]))
+  const turns: Array<RunState.Turn> = []
+  const length = { text: 0, reasoning: 0 }
+  let last: Written | undefined
+  const turn = (n: number, ended?: RunState.Turn["ended"]): Written => {
+    if (last?.n === n) return last
+    last = { n, text0: length.text, reasoning0: length.reasoning, seq0: 0, parts: [], calls: [], ended }
+    turns.push(last)
+    return last
+  }
+  for (const part of parts) {
     if (part.type === "tool-call") {
-      turn.parts = [...turn.parts, part]
-      if (call !== undefined) turn.calls = [...turn.calls, rebuildCall(call)]
-      continue
+      const call = calls.get(part.toolCallId)
+      if (call === undefined) continue
+      const { calls: made, parts } = turn(call.iteration)
+      parts.push(part)
+      made.push(callOf(call))
+    } else {
+      const { iteration: n, ...piece } = part
+      turn(n).parts.push(piece)
+      length[piece.type] += piece.text.length
     }
-    const { iteration: _, ...piece } = part
-    turn.parts = [...turn.parts, piece]
-    if (part.type === "text") text0 += part.text.length
-    else reasoning0 += part.text.length
   }
-  if (snapshot.turnOpen && turns.at(-1)?.n !== snapshot.iteration) {
-    turns.push({ n: snapshot.iteration, text0, reasoning0, seq0: 0, parts: [], calls: [] })
-  }
+  // A turn is opened by output. One that is open and shows none is complete without any, and stays when it is resumed.
+  if (turnOpen) turn(iteration, { finishReason: "stop", usage })
   return turns
 }
 
-const rebuildCall = (call: SnapshotToolCall): RunState.Call => {
-  const { toolCallId, toolName } = call
+const isSettled = (call: SnapshotToolCall): call is SnapshotToolCall & EventOf<"tool-call-result"> => "ok" in call
+
+const callOf = (call: SnapshotToolCall): RunState.Call => {
+  const { approval, argumentsText = "", phase, progress = "", toolCallId, toolName } = call
   const input = "input" in call ? { value: call.input } : undefined
+  const edited = "proposedInput" in call
   return {
-    id: toolCallId,
-    name: toolName,
-    kind: call.kind,
-    title: call.title,
-    args: call.argumentsText ?? "",
-    proposed: "proposedInput" in call ? { value: call.proposedInput } : input,
+    ...RunState.emptyCall(call),
+    args: argumentsText,
     input,
-    ...("proposedInput" in call && { edited: true }),
-    open: call.state === "running" ? { phase: call.phase ?? "execute", key: "" } : undefined,
-    phase: call.phase,
-    starts: 0,
-    asked: call.approval === undefined ? 0 : 1,
-    progress: call.progress ?? "",
-    approval: call.approval === undefined ? undefined : rebuildApproval(call.approval),
-    result:
-      call.ok === undefined ||
-      call.state === "streaming" ||
-      call.state === "ready" ||
-      call.state === "running" ||
-      call.state === "waiting"
-        ? undefined
-        : {
-            type: "tool-call-result",
-            toolCallId,
-            toolName,
-            ok: call.ok,
-            state: call.state,
-            result: call.result,
-            source: call.source ?? "none",
-            durationMs: call.durationMs ?? 0
-          }
+    proposed: edited ? { value: call.proposedInput } : input,
+    edited,
+    open: call.state === "running" ? { phase: phase ?? "execute", key: "" } : undefined,
+    phase,
+    progress,
+    approval: approval && approvalOf(approval),
+    result: isSettled(call)
+      ? {
+          type: "tool-call-result",
+          toolCallId,
+          toolName,
+          ok: call.ok,
+          state: call.state,
+          result: call.result,
+          source: call.source,
+          durationMs: call.durationMs
+        }
+      : undefined
   }
 }
 
-const rebuildApproval = ({ decision, ...request }: SnapshotApproval): RunState.Approval => ({
-  request: { type: "approval-request", ...request },
-  decision:
-    decision === undefined
-      ? undefined
-      : { type: "approval-decision", approvalId: request.approvalId, toolCallId: request.toolCallId, ...decision }
-})
+const approvalOf = ({ decision, ...request }: SnapshotApproval): RunState.Approval => {
+  const { approvalId, toolCallId } = request
+  return {
+    request: { type: "approval-request", ...request },
+    decision: decision && { type: "approval-decision", approvalId, toolCallId, ...decision }
+  }
+}
