@@ -71,8 +71,8 @@ const budget = (what, size, most) => {
   console.log(`${what}  ${size.toFixed(1)} of ${most} kB gzipped`)
   if (size > most) problems.push(`${what} is larger than ${most} kB`)
 }
-budget("client without the fold", sizeOf(await bundle(entry, ["../domain/*"])), 4.5)
-budget("client", sizeOf(client), 7)
+budget("client without the fold", sizeOf(await bundle(entry, ["../domain/*"])), 4.1)
+budget("client", sizeOf(client), 6.2)
 
 for (const { path, contents } of small.outputFiles) {
   console.log(`${path.slice(path.indexOf("/out/") + 5)}  ${(gzipSync(contents).length / 1024).toFixed(1)} kB gzipped`)

@@ -123,7 +123,7 @@ export interface ApiOptions {
 /**
  * The calls. `key` is an idempotency key: the same key and body are the same run, however often they are sent.
  * `events` gives each piece of a run's stream behind a cursor to `onBytes`, and says whether there was a stream: there
- * is none behind the last event of an ended run.
+ * is none behind the last event of an ended run. Nothing more is read once `onBytes` gives `true`.
  *
  * @since 0.1.0
  * @category models
@@ -158,7 +158,7 @@ export interface Api {
   readonly events: (
     runId: string,
     after: number,
-    onBytes: (bytes: Uint8Array) => void,
+    onBytes: (bytes: Uint8Array) => unknown,
     signal?: AbortSignal
   ) => Promise<boolean>
 }
@@ -188,8 +188,8 @@ export const makeApi = (options: ApiOptions = {}): Api => {
   const send = async <A>(
     method: string,
     path: string,
+    read: (response: Response, beat: () => void, stop: () => void) => Promise<A>,
     accept: string,
-    read: (response: Response, beat: () => void) => Promise<A>,
     signal?: AbortSignal,
     body?: unknown,
     key?: string
@@ -202,15 +202,13 @@ export const makeApi = (options: ApiOptions = {}): Api => {
       rest()
       rest = timer(stop, heartbeatMs * 2.5)
     }
-    signal?.addEventListener("abort", stop)
     try {
       const bearer = await token?.()
-      if (signal?.aborted) stop()
       const response = await fetch(baseUrl + path, {
         method,
         credentials,
         cache: "no-store",
-        signal: abort.signal,
+        signal: signal ? AbortSignal.any([signal, abort.signal]) : abort.signal,
         headers: {
           accept,
           prefer: "respond-async",
@@ -220,7 +218,7 @@ export const makeApi = (options: ApiOptions = {}): Api => {
         },
         ...(body !== undefined && { body: JSON.stringify(body) })
       })
-      if (response.ok) return await read(response, beat)
+      if (response.ok) return await read(response, beat, stop)
       const refusal: Partial<ErrorBody> | null = await response.json().catch(() => null)
       throw refusal?._tag && refusal.message
         ? new RunletError(response.status, refusal as ErrorBody)
@@ -229,7 +227,6 @@ export const makeApi = (options: ApiOptions = {}): Api => {
       throw unreachable(error)
     } finally {
       rest()
-      signal?.removeEventListener("abort", stop)
     }
   }
 
@@ -237,53 +234,54 @@ export const makeApi = (options: ApiOptions = {}): Api => {
     send(
       method,
       path,
-      "application/json",
       // The answers of a server are of the shape that its contract gives them.
       async (response) => JSON.parse((await response.text()) || "null") as A,
+      "application/json",
       signal,
       body,
       key
     )
 
-  const query = (path: string, parameters: object = {}) => {
+  const path = (...names: ReadonlyArray<string>) => names.map((name) => `/${encodeURIComponent(name)}`).join("")
+  const list = <A>(name: string, parameters: object = {}) => {
     const given = Object.entries(parameters).filter(([, value]) => value !== undefined)
-    return given.length > 0 ? `${path}?${new URLSearchParams(given)}` : path
+    return call<A>("GET", `/${name}?${new URLSearchParams(given)}`)
   }
-  const run = (runId: string) => `/runs/${encodeURIComponent(runId)}`
-  const conversation = (conversationId: string) => `/conversations/${encodeURIComponent(conversationId)}`
 
   return {
     start: (body, key) => call("POST", "/chat", body, key),
-    regenerate: (runId, body = {}, key) => call("POST", `${run(runId)}/regenerate`, body, key),
-    resume: (runId, body = {}) => call("POST", `${run(runId)}/resume`, body),
-    cancel: (runId, reason) => call("POST", `${run(runId)}/cancel`, { reason }),
-    decide: (runId, approvalId, body) =>
-      call("POST", `${run(runId)}/approvals/${encodeURIComponent(approvalId)}`, body),
-    run: (runId, signal) => call("GET", run(runId), undefined, undefined, signal),
-    runs: (parameters) => call("GET", query("/runs", parameters)),
+    regenerate: (runId, body = {}, key) => call("POST", path("runs", runId, "regenerate"), body, key),
+    resume: (runId, body = {}) => call("POST", path("runs", runId, "resume"), body),
+    cancel: (runId, reason) => call("POST", path("runs", runId, "cancel"), { reason }),
+    decide: (runId, approvalId, body) => call("POST", path("runs", runId, "approvals", approvalId), body),
+    run: (runId, signal) => call("GET", path("runs", runId), undefined, undefined, signal),
+    runs: (parameters) => list("runs", parameters),
     models: () => call("GET", "/models"),
-    removeRun: (runId) => call("DELETE", run(runId)),
-    conversations: (parameters) => call("GET", query("/conversations", parameters)),
-    conversation: (conversationId) => call("GET", conversation(conversationId)),
-    rename: (conversationId, title) => call("PATCH", conversation(conversationId), { title }),
-    removeConversation: (conversationId) => call("DELETE", conversation(conversationId)),
+    removeRun: (runId) => call("DELETE", path("runs", runId)),
+    conversations: (parameters) => list("conversations", parameters),
+    conversation: (conversationId) => call("GET", path("conversations", conversationId)),
+    rename: (conversationId, title) => call("PATCH", path("conversations", conversationId), { title }),
+    removeConversation: (conversationId) => call("DELETE", path("conversations", conversationId)),
     signIn: (value) => call("POST", "/session", { token: value }),
     signOut: () => call("DELETE", "/session"),
     events: (runId, after, onBytes, signal) =>
       send(
         "GET",
-        `${run(runId)}/events?after=${after}`,
-        "text/event-stream",
-        async (response, beat) => {
+        `${path("runs", runId, "events")}?after=${after}`,
+        async (response, beat, stop) => {
           const reader = response.status === 204 ? undefined : response.body?.getReader()
           if (!reader) return false
           for (;;) {
             const { done, value } = await reader.read()
             if (done) return true
             beat()
-            onBytes(value)
+            if (onBytes(value) === true) {
+              stop()
+              return true
+            }
           }
         },
+        "text/event-stream",
         signal
       )
   }

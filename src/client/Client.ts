@@ -75,17 +75,13 @@ export interface Client {
 }
 
 const pageWakeups = (wake: () => void): (() => void) => {
-  const { addEventListener, document, removeEventListener } = globalThis
-  if (!document) return () => {}
-  const look = () => {
-    if (!document.hidden) wake()
+  const { addEventListener, document } = globalThis
+  const stop = new AbortController()
+  if (document) {
+    addEventListener("online", wake, stop)
+    document.addEventListener("visibilitychange", () => document.hidden || wake(), stop)
   }
-  addEventListener("online", wake)
-  document.addEventListener("visibilitychange", look)
-  return () => {
-    removeEventListener("online", wake)
-    document.removeEventListener("visibilitychange", look)
-  }
+  return () => stop.abort()
 }
 
 /** Pages may be forbidden to store anything, and then even looking throws. */
@@ -136,18 +132,19 @@ export const makeClient = (options: ClientOptions = {}): Client => {
   /** A request to begin work whose fate is unknown: the same one must go under the same key. */
   let unsure: { readonly json: string; readonly key: string } | undefined
 
-  const dispatch = (action: State.Action) => {
-    const before = state
-    state = State.reduce(state, action)
-    if (state === before) return
+  const set = (next: State.ClientState) => {
+    if (state === next) return
+    state = next
     if (state.cursor) attempt(() => storage?.setItem(storageKey, JSON.stringify(state.cursor)))
     for (const listener of listeners) listener()
   }
 
+  const change = (changes: Parameters<typeof State.change>[1]) => set(State.change(state, changes))
+
   /** Applies what was heard, and tells the other tabs. */
   const hear = (link: State.Link, events: ReadonlyArray<Envelope> = []) => {
-    if (events.length) dispatch({ type: "events", events })
-    if (state.link !== link) dispatch({ type: "link", link })
+    if (events.length) set(State.hear(state, events))
+    if (state.link !== link) change({ link })
     const { run } = state
     if (leading && run) post({ runId: run.runId, link, seq: run.seq, events })
   }
@@ -176,7 +173,7 @@ export const makeClient = (options: ClientOptions = {}): Client => {
         const error = unreachable(thrown)
         hear("lost")
         if (!error.transient) {
-          dispatch({ type: "refused", error })
+          change({ error })
           return false
         }
         await pause(failures++, signal, error.body.retryAfterMs)
@@ -187,8 +184,9 @@ export const makeClient = (options: ClientOptions = {}): Client => {
   }
 
   const sync = async (signal?: AbortSignal) => {
-    const { run } = state
-    if (run) dispatch({ type: "snapshot", snapshot: await api.run(run.runId, signal) })
+    if (!state.run) return
+    const snapshot = await api.run(state.run.runId, signal)
+    set(State.show(state, snapshot))
   }
 
   /** Closes a hole in what was heard. */
@@ -196,8 +194,8 @@ export const makeClient = (options: ClientOptions = {}): Client => {
     if (filling) return
     filling = true
     sync(seat?.signal)
-      .then(nothing, nothing)
-      .then(() => {
+      .catch(nothing)
+      .finally(() => {
         filling = false
       })
   }
@@ -206,37 +204,30 @@ export const makeClient = (options: ClientOptions = {}): Client => {
   const watch = async (signal: AbortSignal) => {
     const { run } = state
     if (!run) return
-    const done = new AbortController()
-    const end = () => done.abort()
-    const over = () => !!state.run && isFinal(state.run)
     const read = makeReader()
     let pieces = 0
-    signal.addEventListener("abort", end)
     try {
       const shown = await api.events(
         run.runId,
         run.seq,
         (bytes) => {
-          if (signal.aborted) return
+          if (signal.aborted) return true
           const heard = read(bytes)
           // A server that only greets and falls silent is no better than none.
           if (heard.length || pieces++) failures = 0
           hear("open", heard)
           if (state.ahead.length) fill()
-          if (over()) end()
+          return !state.run || isFinal(state.run)
         },
-        done.signal
+        signal
       )
       if (!shown && !State.isOver(state)) await sync(signal)
     } catch (error) {
-      const tag = unreachable(error).body._tag
-      if (over()) return
-      if (tag !== "Compacted" && tag !== "InvalidCursor") throw error
+      const { _tag } = unreachable(error)
+      if (_tag !== "Compacted" && _tag !== "InvalidCursor") throw error
       // A log that is shorter than what was seen is another one.
-      if (tag === "InvalidCursor") dispatch({ type: "attached", runId: run.runId })
+      if (_tag === "InvalidCursor") set(State.enter(run.runId, { link: "retrying" }))
       await sync(signal)
-    } finally {
-      signal.removeEventListener("abort", end)
     }
     if (!State.isOver(state)) throw unreachable(undefined)
   }
@@ -306,8 +297,10 @@ export const makeClient = (options: ClientOptions = {}): Client => {
   const retry = () => {
     const { error, run, signedOut } = state
     if (!run || isFinal(run) || (error && !signedOut)) return
-    if (error) dispatch({ type: "refused", error: undefined })
-    if (error) hear("retrying")
+    if (error) {
+      change({ error: undefined })
+      hear("retrying")
+    }
     sit(true)
   }
 
@@ -319,9 +312,9 @@ export const makeClient = (options: ClientOptions = {}): Client => {
     failures = 0
   }
 
-  const enter = (action: State.Action) => {
+  const enter = (...run: Parameters<typeof State.enter>) => {
     leave()
-    dispatch(action)
+    set(State.enter(...run))
     const channel = tabs.listen(onTab)
     const asleep = wakeups(wake)
     post = channel.post
@@ -334,7 +327,7 @@ export const makeClient = (options: ClientOptions = {}): Client => {
   const attach = async (runId: string) => {
     if (state.run?.runId === runId && !state.error) return true
     visit++
-    enter({ type: "attached", runId })
+    enter(runId, { link: "retrying" })
     const mine = new AbortController()
     seat = mine
     const shown = await persist(mine.signal, () => sync(mine.signal))
@@ -350,7 +343,7 @@ export const makeClient = (options: ClientOptions = {}): Client => {
     visit++
     leave()
     attempt(() => storage?.removeItem(storageKey))
-    dispatch({ type: "left" })
+    set(State.initial)
   }
 
   const open = async (conversationId: string) => {
@@ -374,6 +367,11 @@ export const makeClient = (options: ClientOptions = {}): Client => {
     return shown
   }
 
+  const signedIn = () => {
+    post({})
+    retry()
+  }
+
   const current = () => {
     if (state.cursor) return state.cursor
     throw new RunletError(0, { _tag: "NotFound", message: "There is no run on display." })
@@ -381,7 +379,7 @@ export const makeClient = (options: ClientOptions = {}): Client => {
 
   /** Sends a request that may cost something, again while there is no answer: it must be safe to repeat. */
   const ask = async <A>(call: () => Promise<A>): Promise<A> => {
-    dispatch({ type: "starting", starting: ++asking > 0 })
+    change({ starting: ++asking > 0 })
     try {
       for (let tries = 0; ; tries++) {
         try {
@@ -393,22 +391,29 @@ export const makeClient = (options: ClientOptions = {}): Client => {
         }
       }
     } finally {
-      dispatch({ type: "starting", starting: --asking > 0 })
+      change({ starting: --asking > 0 })
     }
   }
 
   const begin = async (json: string, call: (key: string) => Promise<Api.Accepted>) => {
     const from = visit
-    const mine =
-      unsure?.json === json ? unsure : { json, key: Array.from("1234", () => random().toString(36).slice(2)).join("") }
-    unsure = mine
+    if (unsure?.json !== json) {
+      unsure = { json, key: Array.from("1234", () => random().toString(36).slice(2)).join("") }
+    }
+    const mine = unsure
+    const isSure = () => {
+      if (unsure === mine) unsure = undefined
+    }
     const accepted = await ask(() => call(mine.key)).catch((error: RunletError) => {
-      if (unsure === mine && !error.transient) unsure = undefined
+      if (!error.transient) isSure()
       throw error
     })
-    if (unsure === mine) unsure = undefined
+    isSure()
+    const { assistantMessageId, conversationId, runId } = accepted
     // Twice the same request is one run, and it may be on display already.
-    if (visit === from && state.run?.runId !== accepted.runId) enter({ type: "started", ...accepted })
+    if (visit === from && state.run?.runId !== runId) {
+      enter(runId, { cursor: { runId, lastAppliedSeq: 0, conversationId, assistantMessageId } })
+    }
     sit()
     return accepted
   }
@@ -442,19 +447,14 @@ export const makeClient = (options: ClientOptions = {}): Client => {
     restore,
     signIn: async (token) => {
       await api.signIn(token)
-      post({})
-      retry()
+      signedIn()
     },
-    signedIn: () => {
-      post({})
-      retry()
-    },
+    signedIn,
     clear,
     close: () => {
       visit++
       leave()
-      state = State.initial
-      for (const listener of listeners) listener()
+      set(State.initial)
     }
   }
 }

@@ -1,5 +1,5 @@
 /**
- * What a client shows, and how it changes: a pure machine around the server's own fold. The phase is a function of the
+ * What a client shows, and how it changes: pure transitions around the server's own fold. The phase is a function of the
  * run's state and of the connection, so that no order of events can make the two disagree.
  *
  * @since 0.1.0
@@ -74,27 +74,6 @@ export interface ClientState {
 }
 
 /**
- * What can happen to a client.
- *
- * @since 0.1.0
- * @category models
- */
-export type Action =
-  | { readonly type: "starting"; readonly starting: boolean }
-  | {
-      readonly type: "started"
-      readonly runId: string
-      readonly conversationId: string
-      readonly assistantMessageId: string
-    }
-  | { readonly type: "attached"; readonly runId: string }
-  | { readonly type: "left" }
-  | { readonly type: "snapshot"; readonly snapshot: Snapshot.Snapshot }
-  | { readonly type: "events"; readonly events: ReadonlyArray<Envelope> }
-  | { readonly type: "link"; readonly link: Link }
-  | { readonly type: "refused"; readonly error: RunletError | undefined }
-
-/**
  * A client that shows nothing.
  *
  * @since 0.1.0
@@ -113,35 +92,56 @@ const phaseOf = ({ error, link, run, signedOut }: ClientState): Phase => {
   if (!run) return "idle"
   if (error && !signedOut) return "failed"
   const { status } = run
-  if (status === "completed" || status === "cancelled" || status === "failed") return status
-  if (link === "lost") return "interrupted"
-  if (link === "retrying") return "resuming"
+  if (isEnded(status)) return status
+  if (link !== "open") return link === "lost" ? "interrupted" : "resuming"
   return status === "waiting_approval" ? "waiting-approval" : "streaming"
 }
 
-/** What follows from the rest. */
+/** The state with what follows from the rest. */
 const settle = (state: ClientState): ClientState => {
-  const { cursor, error, run } = state
+  const { error, run } = state
   const signedOut = error?._tag === "Unauthorized"
   const phase = phaseOf({ ...state, signedOut })
+  const { assistantMessageId = "", conversationId = "" }: Partial<Cursor> = run?.start ?? state.cursor ?? {}
   return {
     ...state,
     phase,
     signedOut,
     canContinue: phase === "failed" && !error && run?.recoverable === true,
     queuePosition: run?.status === "queued" ? state.queuePosition : undefined,
-    cursor: run && {
-      runId: run.runId,
-      lastAppliedSeq: run.seq,
-      conversationId: run.start?.conversationId ?? cursor?.conversationId ?? "",
-      assistantMessageId: run.start?.assistantMessageId ?? cursor?.assistantMessageId ?? ""
-    }
+    cursor: run && { runId: run.runId, lastAppliedSeq: run.seq, conversationId, assistantMessageId }
   }
 }
 
-/** Applies what follows without a hole, each event once, and keeps what lies behind one. */
-const take = (state: ClientState, events: ReadonlyArray<Envelope>): ClientState => {
-  let run = state.run
+/**
+ * A client that has begun to show a run, of which it knows nothing else than what it is told here.
+ *
+ * @since 0.1.0
+ * @category transitions
+ */
+export const enter = (runId: string, known?: Partial<ClientState>): ClientState =>
+  settle({ ...initial, ...known, run: RunState.empty(runId) })
+
+/**
+ * What is not the run's has changed.
+ *
+ * @since 0.1.0
+ * @category transitions
+ */
+export const change = (
+  state: ClientState,
+  changes: Partial<Pick<ClientState, "link" | "starting" | "error">>
+): ClientState => settle({ ...state, ...changes })
+
+/**
+ * Applies what follows without a hole, each event once, and keeps what lies behind one. What is of another run, or comes
+ * when none is shown, is left out.
+ *
+ * @since 0.1.0
+ * @category transitions
+ */
+export const hear = (state: ClientState, events: ReadonlyArray<Envelope>): ClientState => {
+  let { run } = state
   if (!run) return state
   const ahead: Array<Envelope> = []
   for (const envelope of [...state.ahead, ...events].sort((a, b) => a.seq - b.seq)) {
@@ -149,53 +149,21 @@ const take = (state: ClientState, events: ReadonlyArray<Envelope>): ClientState 
     if (RunState.follows(run, envelope)) run = RunState.reduce(run, envelope)
     else if (envelope.seq > run.seq) ahead.push(envelope)
   }
-  return { ...state, run, ahead }
-}
-
-const step = (state: ClientState, action: Action): ClientState => {
-  switch (action.type) {
-    case "starting":
-      return { ...state, starting: action.starting }
-    case "started": {
-      const { conversationId, assistantMessageId, runId } = action
-      return {
-        ...initial,
-        run: RunState.empty(runId),
-        cursor: { runId, lastAppliedSeq: 0, conversationId, assistantMessageId }
-      }
-    }
-    case "attached":
-      return { ...initial, link: "retrying", run: RunState.empty(action.runId) }
-    case "left":
-      return initial
-    case "snapshot": {
-      const { snapshot } = action
-      const { run } = state
-      if (run?.runId !== snapshot.runId) return state
-      const { queuePosition } = snapshot
-      // An older one adds nothing; one of the same age says less than what was folded.
-      return snapshot.lastSeq > run.seq
-        ? take({ ...state, queuePosition, run: Snapshot.toState(snapshot) }, [])
-        : { ...state, queuePosition }
-    }
-    case "events":
-      return take(state, action.events)
-    case "link":
-      return { ...state, link: action.link }
-    case "refused":
-      return { ...state, error: action.error }
-  }
+  return settle({ ...state, run, ahead })
 }
 
 /**
- * The state after an action. Total and pure; the same object when nothing changes.
+ * Shows a snapshot of the run on display. An older one adds nothing; one of the same age says less than what was folded.
  *
  * @since 0.1.0
  * @category transitions
  */
-export const reduce = (state: ClientState, action: Action): ClientState => {
-  const next = step(state, action)
-  return next === state ? state : settle(next)
+export const show = (state: ClientState, snapshot: Snapshot.Snapshot): ClientState => {
+  const { lastSeq, queuePosition, runId } = snapshot
+  const { run } = state
+  return run?.runId === runId
+    ? hear({ ...state, queuePosition, run: lastSeq > run.seq ? Snapshot.toState(snapshot) : run }, [])
+    : state
 }
 
 /**

@@ -47,7 +47,7 @@ interface Standing {
  * @since 0.1.0
  * @category predicates
  */
-export const isEnded = (status: RunStatus): boolean =>
+export const isEnded = (status: RunStatus): status is "completed" | "cancelled" | "failed" =>
   status === "completed" || status === "cancelled" || status === "failed"
 
 /**

@@ -8,62 +8,67 @@ import * as Snapshot from "../../src/domain/Snapshot.js"
 import * as Arbitraries from "../../src/testing/EventArbitraries.js"
 
 const all = (log: ReadonlyArray<Envelope>) => RunState.reduceAll(RunState.empty(log[0]?.runId ?? ""), log)
-const play = (actions: ReadonlyArray<State.Action>, from: State.ClientState = State.initial) =>
-  actions.reduce(State.reduce, from)
-const attached = (log: ReadonlyArray<Envelope>): State.Action => ({ type: "attached", runId: log[0]?.runId ?? "" })
-const snapshotAt = (log: ReadonlyArray<Envelope>, seq: number): State.Action => ({
-  type: "snapshot",
-  snapshot: Snapshot.of(all(log.slice(0, seq)))
-})
-const events = (list: ReadonlyArray<Envelope>): State.Action => ({ type: "events", events: list })
-const refused = (_tag: "Unauthorized" | "NotFound", status: number): State.Action => ({
-  type: "refused",
-  error: new RunletError(status, { _tag, message: "no" })
-})
+type Step = (state: State.ClientState) => State.ClientState
+const play = (steps: ReadonlyArray<Step>, from: State.ClientState = State.initial) =>
+  steps.reduce((state, step) => step(state), from)
+const attached = (log: ReadonlyArray<Envelope>) => State.enter(log[0]?.runId ?? "", { link: "retrying" })
+const snapshotAt =
+  (log: ReadonlyArray<Envelope>, seq: number): Step =>
+  (state) =>
+    State.show(state, Snapshot.of(all(log.slice(0, seq))))
+const events =
+  (list: ReadonlyArray<Envelope>): Step =>
+  (state) =>
+    State.hear(state, list)
+const changed =
+  (changes: Parameters<typeof State.change>[1]): Step =>
+  (state) =>
+    State.change(state, changes)
+const refused = (_tag: "Unauthorized" | "NotFound", status: number) =>
+  changed({ error: new RunletError(status, { _tag, message: "no" }) })
 
-/** Whatever can happen to a client that shows a run with this log. */
-const happenings = (log: ReadonlyArray<Envelope>): FastCheck.Arbitrary<ReadonlyArray<State.Action>> => {
+/** Whatever a client that shows a run with this log can hear. */
+const heard = (log: ReadonlyArray<Envelope>): FastCheck.Arbitrary<Step> => {
   const place = FastCheck.integer({ min: 0, max: log.length })
-  return FastCheck.array(
-    FastCheck.oneof(
-      {
-        weight: 4,
-        arbitrary: FastCheck.tuple(place, FastCheck.nat(6)).map(([from, length]) =>
-          events(log.slice(from, from + length))
-        )
-      },
-      { weight: 1, arbitrary: place.filter((seq) => seq > 0).map((seq) => snapshotAt(log, seq)) },
-      {
-        weight: 2,
-        arbitrary: FastCheck.constantFrom<State.Link>("open", "lost", "retrying").map(
-          (link): State.Action => ({ type: "link", link })
-        )
-      },
-      {
-        weight: 1,
-        arbitrary: FastCheck.constantFrom<State.Action>(
-          refused("Unauthorized", 401),
-          refused("NotFound", 404),
-          { type: "refused", error: undefined },
-          { type: "starting", starting: true },
-          { type: "starting", starting: false }
-        )
-      }
-    ),
-    { maxLength: 40 }
+  return FastCheck.oneof(
+    {
+      weight: 4,
+      arbitrary: FastCheck.tuple(place, FastCheck.nat(6)).map(([from, length]) =>
+        events(log.slice(from, from + length))
+      )
+    },
+    { weight: 1, arbitrary: place.filter((seq) => seq > 0).map((seq) => snapshotAt(log, seq)) },
+    {
+      weight: 2,
+      arbitrary: FastCheck.constantFrom<State.Link>("open", "lost", "retrying").map((link) => changed({ link }))
+    },
+    { weight: 1, arbitrary: FastCheck.boolean().map((starting) => changed({ starting })) }
   )
 }
 
-const run = Arbitraries.log.chain((log) => FastCheck.tuple(FastCheck.constant(log), happenings(log)))
+const refusal = FastCheck.constantFrom(
+  refused("Unauthorized", 401),
+  refused("NotFound", 404),
+  changed({ error: undefined })
+)
+
+const runThrough = (steps: (log: ReadonlyArray<Envelope>) => FastCheck.Arbitrary<Step>) =>
+  Arbitraries.log.chain((log) =>
+    FastCheck.tuple(FastCheck.constant(log), FastCheck.array(steps(log), { maxLength: 40 }))
+  )
+
+const run = runThrough((log) =>
+  FastCheck.oneof({ weight: 7, arbitrary: heard(log) }, { weight: 1, arbitrary: refusal })
+)
 
 describe("the state of a client", () => {
   it("applies each event once and in order, whatever comes twice, late, early or not at all", () => {
     FastCheck.assert(
-      FastCheck.property(run, ([log, actions]) => {
-        let state = play([attached(log)])
-        for (const action of actions) {
+      FastCheck.property(run, ([log, steps]) => {
+        let state = attached(log)
+        for (const step of steps) {
           const before = state.run?.seq ?? 0
-          state = State.reduce(state, action)
+          state = step(state)
           const seq = state.run?.seq ?? 0
           expect(seq).toBeGreaterThanOrEqual(before)
           expect(state.cursor?.lastAppliedSeq).toBe(seq)
@@ -87,7 +92,10 @@ describe("the state of a client", () => {
     )
     FastCheck.assert(
       FastCheck.property(shuffled, ([log, order]) => {
-        const state = play([attached(log), ...order.map((envelope) => events([envelope, envelope]))])
+        const state = play(
+          order.map((envelope) => events([envelope, envelope])),
+          attached(log)
+        )
         expect(state.run).toEqual(all(log))
         expect(state.ahead).toEqual([])
       }),
@@ -97,10 +105,10 @@ describe("the state of a client", () => {
 
   it("shows a phase that follows from the run and the connection, and no other", () => {
     FastCheck.assert(
-      FastCheck.property(run, ([log, actions]) => {
-        let state = play([attached(log)])
-        for (const action of actions) {
-          state = State.reduce(state, action)
+      FastCheck.property(run, ([log, steps]) => {
+        let state = attached(log)
+        for (const step of steps) {
+          state = step(state)
           const status = state.run?.status
           const ended = status === "completed" || status === "cancelled" || status === "failed"
           if (state.error !== undefined && !state.signedOut) expect(state.phase).toBe("failed")
@@ -117,12 +125,12 @@ describe("the state of a client", () => {
 
   it("never leaves a final state by anything that is heard", () => {
     FastCheck.assert(
-      FastCheck.property(run, ([log, actions]) => {
+      FastCheck.property(runThrough(heard), ([log, steps]) => {
         const whole = all(log)
         FastCheck.pre(whole.status === "completed" || whole.status === "cancelled")
-        let state = play([attached(log), events(log)])
-        for (const action of actions.filter(({ type }) => type !== "refused")) {
-          state = State.reduce(state, action)
+        let state = play([events(log)], attached(log))
+        for (const step of steps) {
+          state = step(state)
           expect(state.phase).toBe(whole.status)
         }
       })
@@ -132,7 +140,7 @@ describe("the state of a client", () => {
   it("shows another run only when told to", () => {
     FastCheck.assert(
       FastCheck.property(Arbitraries.log, (log) => {
-        const other = play([{ type: "attached", runId: "other" }])
+        const other = State.enter("other")
         expect(play([events(log), snapshotAt(log, log.length)], other).run).toBe(other.run)
         expect(play([events(log), snapshotAt(log, log.length)])).toBe(State.initial)
       })
@@ -141,25 +149,23 @@ describe("the state of a client", () => {
 
   it("names the message it belongs to from the moment a run is accepted", () => {
     const ids = { runId: "run_1", conversationId: "conv_1", assistantMessageId: "msg_2" }
-    expect(play([{ type: "started", ...ids }])).toMatchObject({
+    expect(State.enter("run_1", { cursor: { ...ids, lastAppliedSeq: 0 } })).toMatchObject({
       phase: "streaming",
       cursor: { ...ids, lastAppliedSeq: 0 }
     })
   })
 
   it("tells a missing sign-in from a run that can not be shown", () => {
-    const shown = play([{ type: "attached", runId: "run_1" }])
-    expect(play([{ type: "link", link: "lost" }, refused("Unauthorized", 401)], shown)).toMatchObject({
+    const shown = State.enter("run_1")
+    expect(play([changed({ link: "lost" }), refused("Unauthorized", 401)], shown)).toMatchObject({
       phase: "interrupted",
       signedOut: true,
       canContinue: false
     })
     expect(play([refused("NotFound", 404)], shown)).toMatchObject({ phase: "failed", signedOut: false })
-    expect(play([{ type: "left" }], shown)).toEqual(State.initial)
   })
 
   it("stays the same object when nothing changes", () => {
-    const idle = State.reduce(State.initial, events([]))
-    expect(idle).toBe(State.initial)
+    expect(State.hear(State.initial, [])).toBe(State.initial)
   })
 })
