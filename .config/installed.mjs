@@ -7,7 +7,7 @@ import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..")
-const { devDependencies, exports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
+const { devDependencies, exports, peerDependenciesMeta } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
 const versions = process.argv.length > 2 ? process.argv.slice(2) : ["20.20.2", "22.23.3", "24.21.0"]
 const scratch = mkdtempSync(join(tmpdir(), "runlet-installed-"))
 process.on("exit", () => rmSync(scratch, { recursive: true, force: true }))
@@ -80,7 +80,7 @@ const packed = run("npm", ["pack", "--ignore-scripts", "--pack-destination", scr
 for (const version of versions) {
   const env = toolchain(version)
   const directory = project(`on-${version}`)
-  const peers = ["@effect/ai", "react"].map((name) => `${name}@${devDependencies[name]}`)
+  const peers = Object.keys(peerDependenciesMeta).map((name) => `${name}@${devDependencies[name]}`)
   const types = ["typescript", "@types/node", "@types/react"].map((name) => `${name}@${devDependencies[name]}`)
   run("npm", ["install", "--strict-peer-deps", join(scratch, packed), ...peers, ...types], directory, env)
   writeFileSync(join(directory, "used.mjs"), used)
