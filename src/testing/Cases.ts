@@ -51,7 +51,7 @@ export const check = (plan: Plan, options: Options = {}): Effect.Effect<Simulati
     const violations = broken === undefined ? Laws.check(observed, options.laws) : [`the simulation broke: ${broken}`]
     return violations.length === 0
       ? Effect.succeed(outcome)
-      : Effect.fail(new LawsBroken({ message: Timeline.report(plan, observed, violations), violations }))
+      : Effect.fail(new LawsBroken({ message: Timeline.report(outcome.plan, observed, violations), violations }))
   })
 
 /**

@@ -340,6 +340,31 @@ export const noResumeBehind = forEvents(
 )
 
 /**
+ * From one moment to the next no run goes back, and nothing happens that nobody has asked for.
+ *
+ * @since 0.1.0
+ * @category laws
+ */
+export const momentsFollow: Law = {
+  name: "from one moment to the next no run goes back, and nothing happens that nobody has asked for",
+  check: ({ commands, moments }) =>
+    moments.flatMap(({ at, runs }, index): ReadonlyArray<string> => {
+      const asked = commands.filter((command) => command.at <= at)
+      const resumed = new Set(asked.flatMap(({ name, runId }) => (name === "resume" ? [runId] : [])))
+      const made = asked.filter(({ name }) => name === "start" || name === "regenerate").length
+      const changes = (moments[index - 1]?.runs ?? []).flatMap((then) => {
+        const now = runs.find(({ runId }) => runId === then.runId)
+        if (now === undefined) return [`${then.runId}: it is gone at ${at}`]
+        if (now.seq < then.seq || now.attempt < then.attempt) return [`${then.runId}: it goes back at ${at}`]
+        if (!RunStatus.isEnded(then.status) || now.seq === then.seq) return []
+        if (then.recoverable && (now.status === "cancelled" || resumed.has(then.runId))) return []
+        return [`${then.runId}: it was ${then.status}, and is ${now.status} at ${at}`]
+      })
+      return runs.length > made ? [...changes, `there are ${runs.length} runs of ${made} at ${at}`] : changes
+    })
+}
+
+/**
  * What stands behind in a log is not older than what stands before.
  *
  * @since 0.1.0
@@ -432,6 +457,7 @@ export const all: ReadonlyArray<Law> = [
   noResumeBehind,
   answersAreTrue,
   keysAreRuns,
+  momentsFollow,
   noSecret,
   ...limits,
   ...tools,

@@ -6,6 +6,7 @@
 import type { ToolKind, ToolPhase } from "../domain/AgentEvent.js"
 import type { AgentRunCheckpoint } from "../domain/Checkpoint.js"
 import type { Envelope } from "../domain/Envelope.js"
+import type { RunStatus } from "../domain/RunStatus.js"
 import type { Snapshot } from "../domain/Snapshot.js"
 import type { ModelRequest } from "../model/Model.js"
 import type { TurnRow } from "../store/RunStore.js"
@@ -141,6 +142,34 @@ export interface ObservedCommand {
 }
 
 /**
+ * A run as it stood at a moment. `asked`: how many requests wait for a person.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface RunAtMoment {
+  readonly runId: string
+  readonly status: RunStatus
+  readonly recoverable: boolean
+  readonly seq: number
+  readonly attempt: number
+  readonly asked: number
+}
+
+/**
+ * How everything stood when somebody waited for a while. `processes`: which of them were running. `runs`: those that
+ * somebody knows of, in the order of their acceptance, as they are stored.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Moment {
+  readonly at: number
+  readonly processes: ReadonlyArray<boolean>
+  readonly runs: ReadonlyArray<RunAtMoment>
+}
+
+/**
  * The limits that were in force, as far as laws know them.
  *
  * @since 0.1.0
@@ -169,6 +198,7 @@ export interface Observed {
   readonly requests: ReadonlyArray<ObservedRequest>
   readonly commands: ReadonlyArray<ObservedCommand>
   readonly active: ReadonlyArray<{ readonly at: number; readonly conversationId: string; readonly runs: number }>
+  readonly moments: ReadonlyArray<Moment>
   readonly secrets: ReadonlyArray<string>
   readonly limits?: ObservedLimits | undefined
 }
@@ -188,5 +218,6 @@ export const nothing: Observed = {
   requests: [],
   commands: [],
   active: [],
+  moments: [],
   secrets: []
 }

@@ -38,7 +38,7 @@ export interface Turn {
 
 /**
  * What somebody does, `after` so many milliseconds, by way of process `at`. Runs, approvals and processes are named by
- * number, modulo how many there are.
+ * number, modulo how many there are. Who does `wait` looks at how everything stands then.
  *
  * @since 0.1.0
  * @category models
@@ -65,7 +65,7 @@ export type Command = {
       readonly hash?: "none" | "wrong" | undefined
       readonly twice?: boolean | undefined
     }
-  | { readonly do: "crash" | "restart" | "stop" }
+  | { readonly do: "crash" | "restart" | "stop" | "wait" }
 )
 
 /**

@@ -22,6 +22,7 @@ import type { RunRow, RunStore } from "../store/RunStore.js"
 import * as Json from "../tool/Json.js"
 import type { Tool } from "../tool/Tool.js"
 import {
+  type Moment,
   nothing,
   type Observed,
   type ObservedCheckpoint,
@@ -36,12 +37,14 @@ import * as VirtualClient from "./VirtualClient.js"
 import { VirtualTime } from "./VirtualTime.js"
 
 /**
- * What came of a plan. `broken`: the simulation itself did not come to its end, and why.
+ * What came of a plan. `plan`: with the commands that were really given. `broken`: the simulation itself did not come to
+ * its end, and why.
  *
  * @since 0.1.0
  * @category models
  */
 export interface Outcome {
+  readonly plan: Plan.Plan
   readonly observed: Observed
   readonly broken: string | undefined
 }
@@ -66,6 +69,8 @@ class Journal {
   readonly checkpoints: Array<ObservedCheckpoint> = []
   readonly clients: Array<VirtualClient.VirtualClient> = []
   readonly active: Array<Observed["active"][number]> = []
+  readonly moments: Array<Moment> = []
+  readonly issued: Array<Plan.Command> = []
   /** Accepted runs, in the order of their acceptance. */
   readonly runs: Array<{ readonly runId: string; readonly conversationId: string }> = []
   /** Commands that wait for their answer. */
@@ -118,6 +123,24 @@ const pendingOf = (archive: RunStore["Type"]) =>
       for (const approval of RunState.pendingApprovals(state)) pending.push({ runId: row.runId, approval })
     }
     return pending
+  })
+
+/** How everything stands. */
+const lookAround = (stack: Stack, journal: Journal): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    const rows = new Map((yield* rowsOf(stack.archive)).map((row) => [row.runId, row]))
+    const pending = yield* pendingOf(stack.archive)
+    journal.moments.push({
+      at: yield* Clock.currentTimeMillis,
+      processes: stack.processes.map((process) => process.running() !== undefined),
+      runs: journal.runs.flatMap(({ runId }) => {
+        const row = rows.get(runId)
+        if (row === undefined) return []
+        const { attempt, lastSeq: seq, recoverable = false, status } = row
+        const asked = pending.filter((one) => one.runId === runId).length
+        return [{ runId, status, recoverable, seq, attempt, asked }]
+      })
+    })
   })
 
 /** How many runs of each conversation are at work, as it stands now. */
@@ -278,6 +301,8 @@ const carryOut = (stack: Stack, journal: Journal, command: Plan.Command): Effect
         return process.start
       case "stop":
         return process.stop
+      case "wait":
+        return Effect.void
       case "decide": {
         const once = decide(stack, journal, process, command.which, command.says, command.hash)
         return command.twice === true ? Effect.all([once, once], { concurrency: 2, discard: true }) : once
@@ -361,12 +386,19 @@ const observe = (stack: Stack, journal: Journal, limits: Plan.Plan["limits"]): E
       requests: stack.requests,
       commands: journal.commands,
       active: journal.active,
+      moments: journal.moments,
       secrets: [secret],
       limits
     }
   })
 
-const program = (plan: Plan.Plan, time: VirtualTime, journal: Journal) =>
+/** The commands of a plan, one after the other. */
+const listed = (commands: ReadonlyArray<Plan.Command>): Next => {
+  let at = 0
+  return () => commands[at++]
+}
+
+const program = (plan: Plan.Plan, time: VirtualTime, journal: Journal, next: Next) =>
   Effect.gen(function* () {
     const stack = yield* TestStack.TestStack
     yield* Effect.forEach(stack.processes, (process) => Effect.forkDaemon(process.start), { discard: true })
@@ -391,10 +423,14 @@ const program = (plan: Plan.Plan, time: VirtualTime, journal: Journal) =>
       )
     }
     if (plan.hasty !== undefined) yield* FiberSet.run(fibers, answerAtOnce(stack, journal, plan.hasty))
-    for (const command of plan.commands) {
+    while (true) {
+      const command = next(journal.moments.at(-1))
+      if (command === undefined) break
+      journal.issued.push(command)
       if (command.after > 0) yield* time.advance(command.after)
       yield* count(stack, journal)
-      yield* FiberSet.run(fibers, carryOut(stack, journal, command))
+      if (command.do === "wait") yield* lookAround(stack, journal)
+      else yield* FiberSet.run(fibers, carryOut(stack, journal, command))
     }
     yield* comeToRest(stack, journal, time, plan.afterwards)
     // Whoever still watches learns of the end; whoever looks sees the same everywhere.
@@ -404,8 +440,17 @@ const program = (plan: Plan.Plan, time: VirtualTime, journal: Journal) =>
       if (first !== undefined) yield* Effect.forkDaemon(lookBack(journal, first, runId))
     }
     yield* time.advance(1_500)
+    yield* lookAround(stack, journal)
     return yield* observe(stack, journal, plan.limits)
   })
+
+/**
+ * Says what is done next, when it is known how everything stood when somebody last waited; `undefined`: nothing more.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export type Next = (moment: Moment | undefined) => Plan.Command | undefined
 
 /**
  * What a plan is run with.
@@ -414,6 +459,7 @@ const program = (plan: Plan.Plan, time: VirtualTime, journal: Journal) =>
  * - `tools`: of one's own instead of the recording ones. One and the same for all processes, as the world they act on is
  * - `policy`: instead of the plan's
  * - `edit`: the new input when a person edits a call
+ * - `next`: the commands, instead of the plan's
  *
  * @since 0.1.0
  * @category models
@@ -423,6 +469,7 @@ export interface Options {
   readonly tools?: ReadonlyArray<Tool> | undefined
   readonly policy?: Layer.Layer<ResumePolicy.ResumePolicy> | undefined
   readonly edit?: Edit | undefined
+  readonly next?: Next | undefined
 }
 
 type Edit = (toolName: string, input: unknown) => unknown
@@ -452,17 +499,18 @@ export const run = (plan: Plan.Plan, options: Options = {}): Effect.Effect<Outco
       limits: { ...limits, toolTimeoutMs: 1_000, runTimeoutMs: 12_000, heartbeatMs: 3_000, shutdownGraceMs: 1_000 },
       resume: { leaseTtlMs, checkpointEvery, maxAttempts }
     })
-    return program(plan, time, journal).pipe(
+    return program(plan, time, journal, options.next ?? listed(plan.commands)).pipe(
       Effect.scoped,
       Effect.provide(stack),
       Effect.provide(Logger.remove(Logger.defaultLogger)),
       (all) => time.run(all),
       Effect.map((exit): Outcome => {
         const little = { ...nothing, commands: journal.commands }
-        if (Option.isNone(exit)) return { observed: little, broken: "it does not come to an end" }
+        const given: Plan.Plan = { ...plan, commands: journal.issued }
+        if (Option.isNone(exit)) return { plan: given, observed: little, broken: "it does not come to an end" }
         return Exit.match(exit.value, {
-          onSuccess: (observed): Outcome => ({ observed, broken: undefined }),
-          onFailure: (cause): Outcome => ({ observed: little, broken: String(cause) })
+          onSuccess: (observed): Outcome => ({ plan: given, observed, broken: undefined }),
+          onFailure: (cause): Outcome => ({ plan: given, observed: little, broken: String(cause) })
         })
       })
     )

@@ -7,6 +7,7 @@
 
 export * as Arbitraries from "./Arbitraries.js"
 export * as Cases from "./Cases.js"
+export * as Commands from "./Commands.js"
 export * as Dice from "./Dice.js"
 export * as EventArbitraries from "./EventArbitraries.js"
 export * as FaultyStore from "./FaultyStore.js"

@@ -1,0 +1,75 @@
+import { afterEach, describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as FastCheck from "effect/FastCheck"
+import * as Cases from "../../src/testing/Cases.js"
+import * as Commands from "../../src/testing/Commands.js"
+import * as Law from "../../src/testing/Law.js"
+import type { Plan } from "../../src/testing/Plan.js"
+import * as Stores from "../../src/testing/Stores.js"
+
+// A case holds up the event loop; between two tests the runner hears from its worker.
+afterEach(() => new Promise((resume) => setTimeout(resume, 100)))
+
+const seed = Number(process.env.RUNLET_SEED ?? 1)
+const cases = Math.ceil(Number(process.env.RUNLET_CASES ?? 1800) / 15)
+const partOf = 40
+
+describe("any sequence of commands", () => {
+  for (let part = 0; part * partOf < cases; part++) {
+    const numRuns = Math.min(partOf, cases - part * partOf)
+    it.prop(
+      `keeps every law, in ${numRuns} cases (part ${part + 1})`,
+      [Commands.sequence()],
+      ([sequence]) => Commands.hold(sequence),
+      { fastCheck: { numRuns, seed: seed + part }, timeout: 3_600_000 }
+    )
+  }
+
+  it.prop(
+    "keeps every law over SQLite",
+    [Commands.sequence()],
+    ([sequence]) => Commands.hold(sequence, { store: Stores.sqlite }),
+    { fastCheck: { numRuns: Math.ceil(cases / 10), seed: seed + 1_000 }, timeout: 3_600_000 }
+  )
+
+  it("gives all kinds of commands, with all kinds of answers", () => {
+    const given = new Map<string, Set<string>>()
+    for (const sequence of FastCheck.sample(Commands.sequence(), { numRuns: 60, seed: 3 })) {
+      const { observed, plan } = Effect.runSync(Commands.check(sequence))
+      for (const command of plan.commands) given.set(command.do, given.get(command.do) ?? new Set())
+      for (const { answer, name } of observed.commands) given.get(name)?.add(answer._tag)
+    }
+    expect([...given.keys()].sort()).toEqual(
+      ["cancel", "crash", "decide", "regenerate", "restart", "resume", "start", "stop", "wait"].sort()
+    )
+    for (const name of ["cancel", "decide", "regenerate", "resume", "start"]) expect(given.get(name)).toContain("Ok")
+  })
+
+  it("gives the same commands when its plan is run again", () => {
+    for (const sequence of FastCheck.sample(Commands.sequence(), { numRuns: 8, seed: 5 })) {
+      const { observed, plan } = Effect.runSync(Commands.check(sequence))
+      expect(Effect.runSync(Cases.check(plan)).observed).toEqual(observed)
+    }
+  })
+
+  it("shrinks to the commands that it takes", () => {
+    const law = Law.forEvents("nobody resumes", ({ event }) =>
+      event.type === "run-resumed" && event.reason === "resume" ? "somebody does" : undefined
+    )
+    let least: Plan | undefined
+    const { counterexample, failed } = FastCheck.check(
+      FastCheck.property(Commands.sequence(), (sequence) => {
+        const { observed, plan } = Effect.runSync(Commands.check(sequence, { laws: [] }))
+        if (law.check(observed).length === 0 || !plan.commands.some((one) => one.do === "resume")) return true
+        least = plan
+        return false
+      }),
+      { numRuns: 200, seed: 1, interruptAfterTimeLimit: 40_000, markInterruptAsFailure: false }
+    )
+    expect(failed).toBe(true)
+    const given = least?.commands.map((command) => command.do).filter((name) => name !== "wait") ?? []
+    expect(given).toContain("resume")
+    expect(given.length).toBeLessThan(8)
+    expect(String(counterexample?.[0].commands)).toMatch(/^start \d, \d+ ms/)
+  })
+})
