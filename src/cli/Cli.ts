@@ -11,6 +11,7 @@ import * as Backup from "./Backup.js"
 import * as Conformance from "./Conformance.js"
 import * as Doctor from "./Doctor.js"
 import { Failure } from "./Failure.js"
+import * as Runs from "./Runs.js"
 import * as Serve from "./Serve.js"
 
 /**
@@ -24,7 +25,7 @@ export const version = "0.1.0"
 const root = (wiring: Serve.Wiring) =>
   Command.make("runlet").pipe(
     Command.withDescription("Durable, resumable agent runs"),
-    Command.withSubcommands([Serve.command(wiring), Backup.command, Doctor.command, Conformance.command])
+    Command.withSubcommands([Serve.command(wiring), Runs.command, Backup.command, Doctor.command, Conformance.command])
   )
 
 /**

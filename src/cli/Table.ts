@@ -3,6 +3,7 @@
  *
  * @since 0.1.0
  */
+import { pad, width } from "./Text.js"
 
 const units = ["bytes", "kB", "MB", "GB", "TB"] as const
 
@@ -19,7 +20,7 @@ export const bytes = (count: number): string => {
 }
 
 /**
- * Lines with their cells under each other. Numbers stand at the right of their column.
+ * Lines with their cells under each other, by the columns that they take. Numbers stand at the right of their column.
  *
  * @since 0.1.0
  * @category formatting
@@ -27,12 +28,12 @@ export const bytes = (count: number): string => {
 export const columns = (rows: ReadonlyArray<ReadonlyArray<string | number>>): ReadonlyArray<string> => {
   const widths: Array<number> = []
   for (const row of rows) {
-    for (const [index, cell] of row.entries()) widths[index] = Math.max(widths[index] ?? 0, String(cell).length)
+    for (const [index, cell] of row.entries()) widths[index] = Math.max(widths[index] ?? 0, width(String(cell)))
   }
   return rows.map((row) =>
     row
       .map((cell, index) =>
-        typeof cell === "number" ? String(cell).padStart(widths[index] ?? 0) : cell.padEnd(widths[index] ?? 0)
+        typeof cell === "number" ? String(cell).padStart(widths[index] ?? 0) : pad(cell, widths[index] ?? 0)
       )
       .join("  ")
       .trimEnd()

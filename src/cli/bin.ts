@@ -15,6 +15,7 @@ import * as Wiring from "../node/Wiring.js"
 import * as Cli from "./Cli.js"
 import { Failure } from "./Failure.js"
 import * as Logs from "./Logs.js"
+import { inert } from "./Text.js"
 
 /** Whoever sends a second signal does not want to wait. One that npm or a terminal doubled is not a second one. */
 const doubledMs = 300
@@ -40,13 +41,14 @@ Cli.run(Wiring.layer)(process.argv).pipe(
     disableErrorReporting: true,
     disablePrettyLogger: true,
     teardown: (exit, onExit) => {
-      if (Exit.isSuccess(exit) || Cause.isInterruptedOnly(exit.cause)) return onExit(0)
+      // A command may have said what an interruption of it means.
+      if (Exit.isSuccess(exit) || Cause.isInterruptedOnly(exit.cause)) return onExit(Number(process.exitCode ?? 0))
       const failure = Option.filter(Cause.failureOption(exit.cause), (error) => error instanceof Failure)
       const { exitCode, message } = Option.getOrElse(failure, () => ({
         exitCode: 1,
         message: Secrets.make([]).told.text(`Runlet failed unexpectedly.\n${Cause.pretty(exit.cause)}`)
       }))
-      if (message !== "") process.stderr.write(`${message}\n`)
+      if (message !== "") process.stderr.write(`${inert(message)}\n`)
       onExit(exitCode)
     }
   })

@@ -41,6 +41,7 @@ export type WatchError =
  * - `heartbeat`: how often the server says that it lives (15 seconds). What is silent for two and a half times as long
  *   is taken for dead
  * - `maxDelay`: the longest wait between two attempts to reach the server (15 seconds)
+ * - `onLink`: is told when a connection is lost, each time it is tried in vain, and when it is open again
  *
  * @since 0.1.0
  * @category options
@@ -50,6 +51,7 @@ export interface WatchOptions {
   readonly after?: number | undefined
   readonly heartbeat?: Duration.DurationInput | undefined
   readonly maxDelay?: Duration.DurationInput | undefined
+  readonly onLink?: ((link: "open" | "lost") => Effect.Effect<void>) | undefined
 }
 
 /** A connection that broke, or was not made. It is tried again after at least so many milliseconds. */
@@ -136,6 +138,7 @@ export const watch = (
       const maxDelayMs = Duration.toMillis(options.maxDelay ?? "15 seconds")
       const patience = Duration.times(heartbeat, 2.5)
       const silence = () => new Lost(0)
+      const link = options.onLink ?? (() => Effect.void)
       let cursor = options.after ?? 0
       let failures = 0
       let over = false
@@ -166,6 +169,7 @@ export const watch = (
             return Stream.empty
           }
           if (response.status !== 200) return yield* refused(response)
+          yield* link("open")
           const read = reading()
           return response.stream.pipe(
             Stream.mapError(silence),
@@ -191,7 +195,7 @@ export const watch = (
             ? Stream.empty
             : Stream.unwrap(
                 Effect.as(
-                  again(lost),
+                  Effect.zipRight(link("lost"), again(lost)),
                   Stream.suspend(() => session)
                 )
               )

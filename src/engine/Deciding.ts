@@ -34,6 +34,17 @@ export interface DecisionAnswer {
   readonly seq: number
 }
 
+/**
+ * What a decision needs to know: the store, and the tools by which an edit is checked.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Deciding {
+  readonly store: Environment["store"]
+  readonly agent: Pick<Environment["agent"], "tools">
+}
+
 const outcomes: Record<DecideRequest["decision"], DecisionOutcome> = {
   approve: "approved",
   reject: "rejected",
@@ -68,8 +79,8 @@ type Refusal = NotFound | Conflict | Unprocessable
  * @category deciding
  */
 export const decide = (
-  env: Environment,
-  supervisor: Supervisor,
+  env: Deciding,
+  supervisor: Pick<Supervisor, "active" | "transact">,
   runId: string,
   approvalId: string,
   request: DecideRequest
@@ -135,7 +146,7 @@ const pendingCall = (state: Fold.RunState, approvalId: string): Fold.Call | unde
 
 /** Whether the request may be answered like this; the answer is the edited input. */
 const checkRequest = (
-  env: Environment,
+  env: Deciding,
   row: RunRow,
   call: Fold.Call,
   request: DecideRequest
@@ -178,7 +189,7 @@ const checkRequest = (
 
 /** The request does not wait: an equal decision gets the first one's answer, anything else is refused. */
 const decidedBefore = (
-  env: Environment,
+  env: Deciding,
   row: RunRow,
   approvalId: string,
   request: DecideRequest
@@ -200,7 +211,7 @@ interface Found {
 }
 
 /** Looks an approval up in the log: the fold keeps only the newest request of a call. */
-const search = (env: Environment, row: RunRow, approvalId: string): Effect.Effect<Found, StoreError> =>
+const search = (env: Deciding, row: RunRow, approvalId: string): Effect.Effect<Found, StoreError> =>
   Effect.gen(function* () {
     const found: Found = { requested: undefined, decision: undefined }
     let after = 0

@@ -411,6 +411,14 @@ const makeDriver = Effect.fnUntraced(function* (changes: Stream.Stream<void>) {
 export const migrate: Effect.Effect<void, StoreError, WriteClient> = SqlMigrations.migrate
 
 /**
+ * Fails unless the tables are up to date already.
+ *
+ * @since 0.1.0
+ * @category migrations
+ */
+export const expectCurrent: Effect.Effect<void, StoreError, ReadClient> = SqlMigrations.expectCurrent
+
+/**
  * The store over two clients whose database is migrated. `changes` tells of other processes' commits.
  *
  * @since 0.1.0

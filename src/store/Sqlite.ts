@@ -110,3 +110,45 @@ export const layer = (options: SqliteOptions): Layer.Layer<RunStore | WriteClien
     ),
     Layer.scopedContext(clients(options))
   )
+
+const existing = ({
+  filename,
+  readonly,
+  synchronous = "full"
+}: ExistingOptions): Effect.Effect<Context.Context<WriteClient | ReadClient>, StoreError, Scope.Scope> =>
+  Effect.gen(function* () {
+    const read = yield* open({ filename, readonly: true })
+    yield* Effect.provideService(SqlStore.expectCurrent, ReadClient, read)
+    const write = readonly ? read : yield* open({ filename })
+    if (!readonly) {
+      yield* retryBusy(write.unsafe(`PRAGMA synchronous = ${synchronous}`))
+      yield* retryBusy(write.unsafe("PRAGMA foreign_keys = ON"))
+    }
+    return Context.make(WriteClient, write).pipe(Context.add(ReadClient, read))
+  }).pipe(
+    Effect.withTracerEnabled(false),
+    Effect.catchTag("SqlError", (error) => Effect.fail(refail("open")(error)))
+  )
+
+/**
+ * - `readonly`: whatever would write fails as unavailable
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface ExistingOptions extends SqliteOptions {
+  readonly readonly: boolean
+}
+
+/**
+ * Opens a file as it is, beside whoever serves it: nothing is created or brought up to date. A file of another version
+ * is refused, an older one as `unavailable`.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layerExisting = (options: ExistingOptions): Layer.Layer<RunStore, StoreError> =>
+  Layer.effect(
+    RunStore,
+    Effect.flatMap(ReadClient, (read) => SqlStore.make({ changes: changes(read, options.pollMs ?? defaultPollMs) }))
+  ).pipe(Layer.provide(Layer.scopedContext(existing(options))))

@@ -7,9 +7,9 @@ import * as Migrator from "@effect/sql/Migrator"
 import * as SqlClient from "@effect/sql/SqlClient"
 import type { SqlError } from "@effect/sql/SqlError"
 import * as Effect from "effect/Effect"
-import { WriteClient } from "../../tool/SqlClients.js"
+import { ReadClient, WriteClient } from "../../tool/SqlClients.js"
 import { StoreError } from "../RunStore.js"
-import { refail } from "./sqlErrors.js"
+import { refail, retryBusy } from "./sqlErrors.js"
 import * as SqlTransaction from "./sqlTransaction.js"
 
 const tables = Effect.gen(function* () {
@@ -209,4 +209,22 @@ export const migrate: Effect.Effect<void, StoreError, WriteClient> = Effect.gen(
   if (found > known) {
     return yield* failed("newer")(new Error(`The database has schema version ${found}, this program knows ${known}`))
   }
+})
+
+/**
+ * Fails unless the tables are those that this program makes.
+ *
+ * @since 0.1.0
+ * @category migrations
+ */
+export const expectCurrent: Effect.Effect<void, StoreError, ReadClient> = Effect.gen(function* () {
+  const sql = yield* ReadClient
+  const [newest] = yield* Effect.mapError(
+    retryBusy(sql<{ readonly id: number | null }>`SELECT MAX(migration_id) AS id FROM ${sql(table)}`),
+    refail("open")
+  )
+  const found = newest?.id ?? 0
+  if (found === known) return
+  const cause = new Error(`The database has schema version ${found}, this program knows ${known}`)
+  return yield* new StoreError({ reason: found > known ? "newer" : "unavailable", method: "open", cause })
 })
