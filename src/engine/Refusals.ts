@@ -46,13 +46,16 @@ export const available = <A, E, R>(
             Effect.annotateLogs({ method: error.method, reason: error.reason, cause: error.cause }),
             Effect.zipRight(
               Effect.fail(
-                new Unavailable({
-                  message:
-                    error.reason === "corrupt"
-                      ? "What is stored of this can not be read."
-                      : "The server's storage does not answer. Try again in a moment.",
-                  retryAfterMs: 1000
-                })
+                error.reason === "corrupt"
+                  ? // Only a person can help, who restores a backup.
+                    new Unavailable({
+                      message: "What is stored of this is damaged and can not be read. Tell whoever runs this server.",
+                      retryAfterMs: 60_000
+                    })
+                  : new Unavailable({
+                      message: "The server's storage does not answer. Try again in a moment.",
+                      retryAfterMs: 1000
+                    })
               )
             )
           )

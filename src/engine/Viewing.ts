@@ -12,7 +12,7 @@ import * as Metrics from "../domain/Metrics.js"
 import { CurrentUser } from "../domain/Owner.js"
 import { Compacted, InvalidCursor, type NotFound, type Unavailable } from "../domain/RunError.js"
 import * as RunStatus from "../domain/RunStatus.js"
-import type { RunRow, StoreError } from "../store/RunStore.js"
+import { type RunRow, type StoredEvent, StoreError } from "../store/RunStore.js"
 import type { Environment } from "./Environment.js"
 import { available, noRun } from "./Refusals.js"
 import type { Frame, Pull, View } from "./RunEngine.js"
@@ -59,6 +59,10 @@ export const view = (
         })
       }
       if (after < row.compactedSeq) return yield* compacted(runId)
+      // A log that can not be read is refused, instead of ending at once again and again.
+      if (after < lastSeq && env.tails.behind(row.key, after) === undefined) {
+        yield* stored(env, row.key, after, { limit: 1 })
+      }
       const page: Page = { limit: firstPage }
       return {
         runId,
@@ -115,6 +119,32 @@ const fitting = <A extends { readonly json: string }>(events: ReadonlyArray<A>, 
   return events
 }
 
+/** The next page of the log. Up to where it is damaged it is read in smaller ones, so that nobody waits at their edge. */
+const stored = (
+  env: Environment,
+  key: number,
+  after: number,
+  page: Page
+): Effect.Effect<ReadonlyArray<StoredEvent>, StoreError> =>
+  Effect.tap(env.store.events({ key, after, limit: page.limit }), sound).pipe(
+    Effect.catchIf(
+      (error) => error.reason === "corrupt" && page.limit > 1,
+      () => {
+        page.limit = 1
+        return stored(env, key, after, page)
+      }
+    )
+  )
+
+/** What is damaged would be a broken frame to who reads it. */
+const sound = (events: ReadonlyArray<StoredEvent>): Effect.Effect<void, StoreError> =>
+  Effect.try({
+    try: () => {
+      for (const { json } of events) JSON.parse(json)
+    },
+    catch: (cause) => new StoreError({ reason: "corrupt", method: "events", cause })
+  })
+
 /** What there is right now, or `undefined`. A run that this process executes has nothing in the store that its tail lacks. */
 const look1 = (
   env: Environment,
@@ -130,7 +160,7 @@ const look1 = (
     const last = tails.last(row.key)
     if (last !== undefined) Metrics.viewerBehind(last - after)
     return Effect.gen(function* () {
-      const events = yield* store.events({ key: row.key, after, limit: page.limit })
+      const events = yield* stored(env, row.key, after, page)
       if (events.length > 0 && events[0]?.seq === after + 1) {
         return framesOf(
           fitting(events, page).map(({ createdAt, json, seq, type }) => ({

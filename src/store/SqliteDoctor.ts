@@ -8,7 +8,7 @@ import { existsSync, statSync } from "node:fs"
 import Database from "better-sqlite3"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { type Check, all as checks, type Found } from "./internal/sqliteChecks.js"
+import { type Check, all as checks, type Found, isCorrupt } from "./internal/sqliteChecks.js"
 import { known as knownVersion } from "./internal/sqlMigrations.js"
 
 /**
@@ -92,9 +92,6 @@ const orNothing = <A>(look: () => A, nothing: A): A => {
     throw error
   }
 }
-
-const isCorrupt = (error: unknown): boolean =>
-  error instanceof Database.SqliteError && /^SQLITE_CORRUPT/.test(error.code)
 
 const largestOf = (db: Database.Database): ReadonlyArray<LargeRun> =>
   db

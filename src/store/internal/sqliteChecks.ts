@@ -4,7 +4,7 @@
  *
  * @since 0.1.0
  */
-import type Database from "better-sqlite3"
+import Database from "better-sqlite3"
 
 /**
  * Something that is wrong. `count`: how often; `runs`: ids of runs that it is about, a few at most; `details`: what the
@@ -34,6 +34,15 @@ export interface Check {
   readonly find: (db: Database.Database) => Found | undefined
   readonly mend?: ((db: Database.Database) => void) | undefined
 }
+
+/**
+ * Whether the database says that a part of it is damaged.
+ *
+ * @since 0.1.0
+ * @category predicates
+ */
+export const isCorrupt = (error: unknown): boolean =>
+  error instanceof Database.SqliteError && /^SQLITE_CORRUPT/.test(error.code)
 
 /** As many examples as a person will read. */
 const few = 10
@@ -183,6 +192,56 @@ const leftovers: Check = {
   }
 }
 
+const broken = `SELECT run_key FROM events WHERE json_valid(json) = 0
+  UNION SELECT run_key FROM turns WHERE json_valid(turn) = 0 OR json_valid(header) = 0
+  UNION SELECT run_key FROM inputs WHERE json_valid(json) = 0 OR json_valid(prefix) = 0`
+
+/** Where a page is damaged, all runs together can not be read, and each has to be tried. */
+const brokenOneByOne = (db: Database.Database): ReadonlyArray<string> => {
+  const isBroken = db
+    .prepare<{ readonly key: number }, number>(
+      `SELECT EXISTS (SELECT 1 FROM events WHERE run_key = @key AND json_valid(json) = 0)
+         OR EXISTS (SELECT 1 FROM turns WHERE run_key = @key AND (json_valid(turn) = 0 OR json_valid(header) = 0))
+         OR EXISTS (SELECT 1 FROM inputs WHERE run_key = @key AND (json_valid(json) = 0 OR json_valid(prefix) = 0))`
+    )
+    .pluck()
+  const all = db.prepare<[], { readonly key: number; readonly runId: string }>(
+    "SELECT key, run_id AS runId FROM runs ORDER BY key"
+  )
+  const found: Array<string> = []
+  for (const { key, runId } of all.all()) {
+    try {
+      if (isBroken.get({ key }) === 1) found.push(runId)
+    } catch (error) {
+      if (!isCorrupt(error)) throw error
+      found.push(runId)
+    }
+  }
+  return found
+}
+
+const contents: Check = {
+  kind: "contents",
+  severity: "damage",
+  needs: ["runs", "events", "turns", "inputs"],
+  find: (db) => {
+    let found: ReadonlyArray<string>
+    try {
+      found = ids(db, `SELECT run_id FROM runs JOIN (${broken}) AS broken ON run_key = runs.key ORDER BY runs.key`)
+    } catch (error) {
+      if (!isCorrupt(error)) throw error
+      found = brokenOneByOne(db)
+    }
+    return found.length === 0
+      ? undefined
+      : {
+          message: `${counted(found.length, "run has", "runs have")} content that can not be read`,
+          count: found.length,
+          runs: found.slice(0, few)
+        }
+  }
+}
+
 /**
  * Everything that is looked for.
  *
@@ -206,16 +265,7 @@ export const all: ReadonlyArray<Check> = [
      WHERE compacted_seq > 0 AND (bases.seq IS NULL OR json_valid(state) = 0) ORDER BY runs.key`,
     (count) => `${counted(count, "compacted run has", "compacted runs have")} no readable state`
   ),
-  runs(
-    "contents",
-    ["events", "turns", "inputs"],
-    `SELECT DISTINCT run_id FROM runs JOIN (
-       SELECT run_key FROM events WHERE json_valid(json) = 0
-       UNION SELECT run_key FROM turns WHERE json_valid(turn) = 0 OR json_valid(header) = 0
-       UNION SELECT run_key FROM inputs WHERE json_valid(json) = 0 OR json_valid(prefix) = 0
-     ) AS broken ON broken.run_key = runs.key ORDER BY runs.key`,
-    (count) => `${counted(count, "run has", "runs have")} content that can not be read`
-  ),
+  contents,
   runs(
     "inputs",
     ["inputs"],
