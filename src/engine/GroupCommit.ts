@@ -4,6 +4,7 @@
  *
  * @since 0.1.0
  */
+import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -13,7 +14,7 @@ import type * as Scope from "effect/Scope"
 import { splice } from "../domain/Envelope.js"
 import * as Metrics from "../domain/Metrics.js"
 import * as Fold from "../domain/RunState.js"
-import type { Append, AppendOutcome, RunStore, StoreError } from "../store/RunStore.js"
+import { type Append, type AppendOutcome, type RunStore, StoreError } from "../store/RunStore.js"
 import type { Frame } from "./RunEngine.js"
 import type { RunWriter } from "./RunWriter.js"
 
@@ -113,17 +114,29 @@ export const make = (
         writer.absorb(state, frames)
       })
 
+    // A defect of the store, or of a tool's statements, must not end the one fiber that everybody depends on.
+    const tried = (batch: ReadonlyArray<Append>): Effect.Effect<ReadonlyArray<AppendOutcome>, StoreError> =>
+      Effect.catchAllDefect(store.append(batch), (cause) =>
+        Effect.fail(new StoreError({ reason: "corrupt", method: "append", cause }))
+      )
+
+    const lost = (error: StoreError): Effect.Effect<Option.Option<AppendOutcome>> =>
+      Effect.logError("Events of a run could not be stored, so it is left to recovery").pipe(
+        Effect.annotateLogs({ reason: error.reason, cause: error.cause }),
+        Effect.as(Option.none())
+      )
+
     const append = (batch: ReadonlyArray<Append>): Effect.Effect<ReadonlyArray<Option.Option<AppendOutcome>>> =>
-      patiently(store.append(batch)).pipe(
+      patiently(tried(batch)).pipe(
         Effect.map((outcomes) => outcomes.map(Option.some)),
-        Effect.catchAll(() =>
+        Effect.catchAll((error) =>
           // One run whose pages are damaged must not stop the others. All have waited together, so each is tried once.
           batch.length === 1
-            ? Effect.succeed([Option.none()])
+            ? Effect.map(lost(error), Arr.of)
             : Effect.forEach(batch, (one) =>
-                store.append([one]).pipe(
+                tried([one]).pipe(
                   Effect.map((outcomes) => Option.fromNullable(outcomes[0])),
-                  Effect.catchAll(() => Effect.succeed(Option.none<AppendOutcome>()))
+                  Effect.catchAll(lost)
                 )
               )
         )

@@ -15,6 +15,7 @@ import * as Demo from "../model/Demo.js"
 import { withFallback } from "../model/Fallback.js"
 import type { Model } from "../model/Model.js"
 import * as OpenAiCompatible from "../model/OpenAiCompatible.js"
+import * as SqlErrors from "../store/internal/sqlErrors.js"
 import type { StoreError } from "../store/RunStore.js"
 import { Documents } from "../tool/documents/Documents.js"
 import * as DocumentTools from "../tool/documents/DocumentTools.js"
@@ -135,7 +136,7 @@ export const layer = (config: Config): Layer.Layer<RunEngine, ConfigError | Stor
     )
   }
   const store = Runlet.layerStore({ filename: config.data })
-  const workspace = SqliteDocuments.layer
+  const workspace = Layer.mapError(SqliteDocuments.layer, SqlErrors.refail("open"))
   return Runlet.layerEngine({
     policy: Runlet.policyOf(config.resume.policy),
     retention: config.retention,

@@ -72,6 +72,8 @@ const clients = ({
     yield* retryBusy(write.unsafe("PRAGMA journal_size_limit = 67108864"))
     yield* Effect.provideService(SqlStore.migrate, WriteClient, write)
     yield* retryBusy(reclaimable(write))
+    // Changes nothing, and fails where nothing may be changed: that is better known now than when a run is to be stored.
+    yield* retryBusy(write.unsafe("DELETE FROM runs WHERE key IS NULL"))
     const read = yield* open({ filename, readonly: true })
     return Context.make(WriteClient, write).pipe(Context.add(ReadClient, read))
   }).pipe(

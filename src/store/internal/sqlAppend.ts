@@ -7,10 +7,11 @@
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type { Connection } from "@effect/sql/SqlConnection"
-import type { SqlError } from "@effect/sql/SqlError"
+import { SqlError } from "@effect/sql/SqlError"
 import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Status from "../../domain/RunStatus.js"
 import type { ToolConflict } from "../../tool/Tool.js"
 import type { EncodedAppend, EncodedChange } from "../Encoded.js"
@@ -186,6 +187,8 @@ const split = (batch: ReadonlyArray<EncodedAppend>): ReadonlyArray<Group> => {
 
 const quiet = Effect.withTracerEnabled(false)
 
+const isSqlError = (defect: unknown): defect is SqlError => defect instanceof SqlError
+
 /**
  * The text of the statement that moves the rows of a batch, which is its one parameter.
  *
@@ -323,6 +326,8 @@ export const make = (sql: SqlClient.SqlClient, transaction: Transaction) => {
         { discard: true }
       )
     ).pipe(
+      // What the database itself says to a statement of a tool is no fault of the tool.
+      Effect.catchSomeDefect((defect) => (isSqlError(defect) ? Option.some(Effect.fail(defect)) : Option.none())),
       Effect.catchTag("ToolConflict", (conflict) =>
         Effect.sync(() => {
           for (const { index } of rounds.flat()) outcomes[index] = { _tag: "Rejected", conflict }

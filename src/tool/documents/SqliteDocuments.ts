@@ -210,18 +210,18 @@ const makeDriver = (read: SqlClient, writer: SqlClient): Driver => {
 }
 
 /**
- * A workspace in the store's database with the given documents for everybody. Creates its tables while it is built;
- * a database that can not be written then is a defect.
+ * A workspace in the store's database with the given documents for everybody. Creates its tables while it is built, and
+ * fails where that can not be done.
  *
  * @since 0.1.0
  * @category layers
  */
-export const layerWith = (seed: ReadonlyArray<Document>): Layer.Layer<Documents, never, ReadClient | WriteClient> =>
+export const layerWith = (seed: ReadonlyArray<Document>): Layer.Layer<Documents, SqlError, ReadClient | WriteClient> =>
   Layer.effect(
     Documents,
     Effect.gen(function* () {
       const [read, writer] = [yield* ReadClient, yield* WriteClient]
-      yield* Effect.withTracerEnabled(Effect.orDie(migrate(writer, seed)), false)
+      yield* Effect.withTracerEnabled(migrate(writer, seed), false)
       return fromDriver(makeDriver(read, writer))
     })
   )
@@ -232,4 +232,4 @@ export const layerWith = (seed: ReadonlyArray<Document>): Layer.Layer<Documents,
  * @since 0.1.0
  * @category layers
  */
-export const layer: Layer.Layer<Documents, never, ReadClient | WriteClient> = layerWith(Seed.documents)
+export const layer: Layer.Layer<Documents, SqlError, ReadClient | WriteClient> = layerWith(Seed.documents)
