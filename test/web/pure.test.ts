@@ -6,10 +6,53 @@ import { RunletError } from "../../src/client/RunletError.js"
 import { matching } from "../../src/web/chat/Conversations.js"
 import * as Documents from "../../src/web/chat/Documents.js"
 import * as Failure from "../../src/web/chat/Failure.js"
+import * as Parts from "../../src/web/chat/Parts.js"
 import * as Preview from "../../src/web/chat/Preview.js"
 import { makeSender } from "../../src/web/chat/Sender.js"
 import * as Turns from "../../src/web/chat/Turns.js"
 import { bestOf, tables } from "../../src/web/i18n/Languages.js"
+
+describe("the parts of an answer", () => {
+  const part = (type: "text" | "reasoning", id: string, text: string, iteration = 1, at = 0) =>
+    ({ type, id, text, iteration, startedAt: at, endedAt: at + 1 }) as const
+  const call = (toolCallId: string) => ({ type: "tool-call", toolCallId }) as const
+
+  it("make one sentence of what one attempt began and the next one ended", () => {
+    const begun = [
+      part("reasoning", "r1", "Hm"),
+      part("text", "t1", "The tra"),
+      part("text", "t2", "in is late.", 1, 9)
+    ]
+    expect(Parts.joined(begun)).toEqual([
+      part("reasoning", "r1", "Hm"),
+      { ...part("text", "t1", "The train is late."), endedAt: 10 }
+    ])
+  })
+
+  it("stay apart where something stands between them, and from turn to turn", () => {
+    const apart = [part("text", "t1", "a"), call("c"), part("text", "t1", "b"), part("text", "t1", "c", 2)]
+    expect(Parts.joined(apart)).toEqual(apart)
+  })
+
+  const anyPart = fc.oneof(
+    fc
+      .record({
+        type: fc.constantFrom("text" as const, "reasoning" as const),
+        iteration: fc.constantFrom(1, 2),
+        text: fc.string()
+      })
+      .map(({ iteration, text, type }) => part(type, "p", text, iteration)),
+    fc.string().map(call)
+  )
+
+  it.prop("say, joined, what they say apart, and again joined the same", [fc.array(anyPart)], ([parts]) => {
+    const joined = Parts.joined(parts)
+    const said = (all: typeof joined) =>
+      all.map((one) => (one.type === "tool-call" ? one.toolCallId : one.text)).join("")
+    expect(said(joined)).toBe(said(parts))
+    expect(Parts.joined(joined)).toEqual(joined)
+  })
+})
 
 describe("the turns of a conversation", () => {
   const message = (messageId: string, role: "user" | "assistant", content: string, runId?: string) => ({

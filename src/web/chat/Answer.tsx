@@ -8,6 +8,7 @@ import { t } from "../i18n/index.js"
 import { Markdown } from "../markdown/Markdown.js"
 import { ApprovalCard } from "./ApprovalCard.js"
 import { usePage } from "./Context.js"
+import { joined } from "./Parts.js"
 import { Reasoning } from "./Reasoning.js"
 import { ToolCard } from "./ToolCard.js"
 import * as Turns from "./Turns.js"
@@ -24,12 +25,13 @@ const Call = ({ call, run }: { readonly call: SnapshotToolCall; readonly run: Sn
 const Parts = ({ run }: { readonly run: Snapshot }) => {
   const calls = new Map(run.toolCalls.map((call) => [call.toolCallId, call]))
   const arriving = run.status === "streaming"
+  const parts = joined(run.parts)
   return (
     <>
-      {run.parts.map((part, index) => {
+      {parts.map((part, index) => {
         // Parts are only ever added and cut off at the end.
         const key = `${index} ${part.type}`
-        const last = arriving && index === run.parts.length - 1
+        const last = arriving && index === parts.length - 1
         if (part.type === "tool-call") {
           const call = calls.get(part.toolCallId)
           return call && <Call key={key} call={call} run={run} />

@@ -4,8 +4,9 @@
  * @since 0.1.0
  */
 import { useSignal } from "@preact/signals"
-import { useId, useLayoutEffect, useRef } from "preact/hooks"
+import { useId } from "preact/hooks"
 import { t } from "../i18n/index.js"
+import { CardForm } from "./CardForm.js"
 import { type Field, fieldsOf, inputOf } from "./Preview.js"
 
 const rows = (text: string) => Math.min(14, Math.max(1, text.split("\n").length, Math.ceil(text.length / 70)))
@@ -28,12 +29,9 @@ export const Editor = ({
   readonly save: (input: unknown) => void
 }) => {
   const id = useId()
-  const form = useRef<HTMLFormElement>(null)
   const fields = useSignal<ReadonlyArray<Field>>(fieldsOf(input))
   const wrong = useSignal("")
-  useLayoutEffect(() => form.current?.querySelector("textarea")?.focus(), [])
-  const submit = (event: Event) => {
-    event.preventDefault()
+  const submit = () => {
     try {
       const edited = inputOf(fields.value)
       wrong.value = ""
@@ -46,16 +44,7 @@ export const Editor = ({
     fields.value = fields.value.map((field, index) => (index === at ? { ...field, value } : field))
   }
   return (
-    <form
-      ref={form}
-      class="editor"
-      onSubmit={submit}
-      onKeyDown={(event) => {
-        if (event.key !== "Escape") return
-        event.stopPropagation()
-        cancel()
-      }}
-    >
+    <CardForm class="editor" busy={busy} cancel={cancel} send={t("editor.save")} submit={submit}>
       {fields.value.map((field, index) => (
         <div key={field.name ?? ""}>
           <label for={`${id}-${index}`}>
@@ -78,14 +67,6 @@ export const Editor = ({
           {wrong.value}
         </p>
       )}
-      <div class="row">
-        <button type="submit" disabled={busy}>
-          {t("editor.save")}
-        </button>
-        <button type="button" class="quiet" onClick={cancel}>
-          {t("common.cancel")}
-        </button>
-      </div>
-    </form>
+    </CardForm>
   )
 }

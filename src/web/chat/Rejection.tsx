@@ -3,8 +3,9 @@
  *
  * @since 0.1.0
  */
-import { useId, useLayoutEffect, useRef } from "preact/hooks"
+import { useId, useRef } from "preact/hooks"
 import { t } from "../i18n/index.js"
+import { CardForm } from "./CardForm.js"
 
 /**
  * Asks for the reason, which may be left out.
@@ -23,32 +24,14 @@ export const Rejection = ({
 }) => {
   const id = useId()
   const input = useRef<HTMLInputElement>(null)
-  useLayoutEffect(() => input.current?.focus(), [])
-  const submit = (event: Event) => {
-    event.preventDefault()
+  const submit = () => {
     const reason = input.current?.value.trim()
     reject(reason ? { reason } : {})
   }
   return (
-    <form
-      class="rejection"
-      onSubmit={submit}
-      onKeyDown={(event) => {
-        if (event.key !== "Escape") return
-        event.stopPropagation()
-        cancel()
-      }}
-    >
+    <CardForm class="rejection" busy={busy} cancel={cancel} send={t("approval.reject")} submit={submit}>
       <label for={id}>{t("approval.why")}</label>
       <input ref={input} id={id} type="text" dir="auto" maxLength={1000} />
-      <div class="row">
-        <button type="submit" disabled={busy}>
-          {t("approval.reject")}
-        </button>
-        <button type="button" class="quiet" onClick={cancel}>
-          {t("common.cancel")}
-        </button>
-      </div>
-    </form>
+    </CardForm>
   )
 }

@@ -5,7 +5,6 @@
  */
 import { useSignal } from "@preact/signals"
 import { useEffect } from "preact/hooks"
-import type { Snapshot } from "../../domain/Snapshot.js"
 import { t } from "../i18n/index.js"
 import { Copy } from "../ui/Copy.js"
 import { Icon } from "../ui/Icon.js"
@@ -14,17 +13,10 @@ import { Answer } from "./Answer.js"
 import { usePage } from "./Context.js"
 import { Ending } from "./Ending.js"
 import { Facts } from "./Facts.js"
+import { textOf } from "./Parts.js"
 import { Question } from "./Question.js"
 import * as Turns from "./Turns.js"
 import { Versions } from "./Versions.js"
-
-const textOf = (run: Snapshot | undefined, otherwise: string): string =>
-  run === undefined
-    ? otherwise
-    : run.parts
-        .flatMap((part) => (part.type === "text" ? [part.text.trim()] : []))
-        .filter(Boolean)
-        .join("\n\n")
 
 /**
  * One version: the answer, how it ended, and what can be done with it.
@@ -65,7 +57,7 @@ const Version = ({
         </p>
       )}
       <div class={`foot ${over ? "" : "coming"}`}>
-        {over && <Copy text={() => textOf(run, text)} />}
+        {over && <Copy text={() => (run === undefined ? text : textOf(run))} />}
         {over && counts && run !== undefined && (
           <button type="button" class="plain" title={t("run.again")} aria-label={t("run.again")} onClick={again}>
             <Icon name="again" />

@@ -17,6 +17,7 @@ import * as Format from "./Format.js"
 import { Json } from "./Json.js"
 import { Region } from "./Region.js"
 import type { Replay } from "./Replay.js"
+import type { Tone } from "./Tone.js"
 
 type Item =
   | { readonly is: "block"; readonly key: string; readonly text: string }
@@ -87,7 +88,7 @@ const itemsOf = (
  * @since 0.1.0
  * @category components
  */
-export const Chip = ({ children, tone }: { readonly children: ComponentChildren; readonly tone: Format.Tone }) => (
+export const Chip = ({ children, tone }: { readonly children: ComponentChildren; readonly tone: Tone }) => (
   <span class={`chip chip-${tone}`}>{children}</span>
 )
 
@@ -160,9 +161,7 @@ const callIdOf = (event: AgentEvent | undefined): string | undefined =>
  * @since 0.1.0
  * @category words
  */
-export const ending = ({
-  end
-}: RunState.RunState): { readonly text: string; readonly tone: Format.Tone } | undefined => {
+export const ending = ({ end }: RunState.RunState): { readonly text: string; readonly tone: Tone } | undefined => {
   switch (end?.type) {
     case "cancelled":
       return { text: t(`replay.answer.cancelled.${end.by}`), tone: "soft" }

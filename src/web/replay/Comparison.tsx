@@ -17,6 +17,7 @@ import { Region } from "./Region.js"
 import type { Replay } from "./Replay.js"
 import { Refused, Unsound } from "./Start.js"
 import { BesideTimeline } from "./Timeline.js"
+import * as Tone from "./Tone.js"
 
 type Side = "left" | "right"
 
@@ -101,7 +102,7 @@ const Head = ({
   return (
     <div class="cell head">
       <h2>
-        {name} <Chip tone={Format.statusTone(state.status)}>{t(`replay.status.${state.status}`)}</Chip>
+        {name} <Chip tone={Tone.ofStatus(state.status)}>{t(`replay.status.${state.status}`)}</Chip>
       </h2>
       <p class="soft">{state.start?.model}</p>
       <dl class="facts wide">

@@ -4,8 +4,9 @@
  * @since 0.1.0
  */
 import { useSignal, useSignalEffect } from "@preact/signals"
-import { useEffect, useRef } from "preact/hooks"
+import { useRef } from "preact/hooks"
 import { t } from "../i18n/index.js"
+import { useExtent } from "../ui/Extent.js"
 import * as Format from "./Format.js"
 import * as Recording from "./Recording.js"
 import type { Replay } from "./Replay.js"
@@ -82,17 +83,7 @@ export const EventList = ({ replay }: { readonly replay: Replay }) => {
   const { matches, shown } = replay
   const list = useRef<HTMLDivElement>(null)
   const top = useSignal(0)
-  const height = useSignal(0)
-
-  useEffect(() => {
-    const { current } = list
-    if (current === null) return
-    const observer = new ResizeObserver(() => {
-      height.value = current.clientHeight
-    })
-    observer.observe(current)
-    return () => observer.disconnect()
-  }, [height])
+  const height = useExtent(list, "clientHeight")
 
   useSignalEffect(() => {
     const place = matches.value.countUpTo(shown.value) - 1

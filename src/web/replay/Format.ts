@@ -6,16 +6,12 @@
 import type { AgentEvent } from "../../domain/AgentEvent.js"
 import type * as RunState from "../../domain/RunState.js"
 import { language, t } from "../i18n/index.js"
+import { number } from "../ui/Format.js"
 import type { Lane } from "./Lanes.js"
 import * as Recording from "./Recording.js"
+import type { Tone } from "./Tone.js"
 
-/**
- * A whole number with the language's separators.
- *
- * @since 0.1.0
- * @category numbers
- */
-export const number = (value: number): string => value.toLocaleString(language.value)
+export { number }
 
 /**
  * A time since some start: seconds, from a minute on minutes, from an hour on hours.
@@ -164,14 +160,6 @@ const resultStates = {
 } as const
 
 /**
- * How good it is: what is over well, badly, waits for somebody, or is on its way.
- *
- * @since 0.1.0
- * @category models
- */
-export type Tone = "good" | "bad" | "warn" | "soft" | "busy"
-
-/**
  * Where a call stands, in a word and a tone.
  *
  * @since 0.1.0
@@ -186,26 +174,4 @@ export const callState = (call: RunState.Call): { readonly text: string; readonl
   if (approval !== undefined && approval.decision === undefined) return { text: t("replay.call.waiting"), tone: "warn" }
   if (call.open !== undefined) return { text: t("replay.call.running"), tone: "busy" }
   return { text: t(call.input === undefined ? "replay.call.streaming" : "replay.call.ready"), tone: "soft" }
-}
-
-/**
- * The tone of a run's state.
- *
- * @since 0.1.0
- * @category words
- */
-export const statusTone = (status: RunState.RunState["status"]): Tone => {
-  switch (status) {
-    case "completed":
-      return "good"
-    case "failed":
-      return "bad"
-    case "waiting_approval":
-      return "warn"
-    case "running":
-    case "streaming":
-      return "busy"
-    default:
-      return "soft"
-  }
 }

@@ -16,6 +16,7 @@ import { Json } from "./Json.js"
 import * as Recording from "./Recording.js"
 import { Region } from "./Region.js"
 import type { Replay } from "./Replay.js"
+import * as Tone from "./Tone.js"
 
 const Fact = ({ children, name }: { readonly name: string; readonly children: ComponentChildren }) => (
   <>
@@ -180,7 +181,7 @@ const Event = ({ envelope, replay }: { readonly envelope: Envelope; readonly rep
         <h3>{t("replay.details.status")}</h3>
         <dl class="facts">
           <Fact name={t("replay.event.run-status")}>
-            <Chip tone={Format.statusTone(now.status)}>{t(`replay.status.${now.status}`)}</Chip>
+            <Chip tone={Tone.ofStatus(now.status)}>{t(`replay.status.${now.status}`)}</Chip>
           </Fact>
           <Fact name={t("replay.details.attempt")}>{now.attempt}</Fact>
           <Fact name={t("replay.details.turn")}>{now.iteration}</Fact>

@@ -8,17 +8,19 @@ import { useSignal } from "@preact/signals"
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks"
 import { language, languages, setLanguage, t } from "../i18n/index.js"
 import { setTheme, theme, themes } from "../Theme.js"
+import { when } from "../ui/Format.js"
+import { Icon } from "../ui/Icon.js"
 import { Answer, Chip } from "./Answer.js"
 import { Comparison } from "./Comparison.js"
 import { EventList } from "./EventList.js"
 import * as Format from "./Format.js"
-import { Icon } from "./Icon.js"
 import { Inspector } from "./Inspector.js"
 import { onKey } from "./Keys.js"
 import * as Recording from "./Recording.js"
 import type { Replay } from "./Replay.js"
 import { Start, Unsound } from "./Start.js"
 import { Timeline } from "./Timeline.js"
+import * as Tone from "./Tone.js"
 import * as Trace from "./Trace.js"
 import { Transport } from "./Transport.js"
 
@@ -59,12 +61,7 @@ const Versions = ({ onFile, replay }: { readonly replay: Replay; readonly onFile
       <option value="">{t("replay.compare.with")}</option>
       {versions.value.map(({ createdAt, model, runId, status }) => (
         <option key={runId} value={runId}>
-          {t(
-            "replay.compare.version",
-            new Date(createdAt).toLocaleString(language.value),
-            model,
-            t(`replay.status.${status}`)
-          )}
+          {t("replay.compare.version", when(createdAt), model, t(`replay.status.${status}`))}
         </option>
       ))}
       <option value="file">{t("replay.compare.file")}</option>
@@ -147,7 +144,7 @@ const Head = ({ onBeside, onOpen, replay }: HeadProps) => {
     <header class="head">
       {tape?.file !== true && (
         <a class="button plain" href={conversation === "" ? "/" : `/#${encodeURIComponent(conversation)}`}>
-          <Icon name="left" /> {t("replay.back")}
+          <Icon name="arrow" /> {t("replay.back")}
         </a>
       )}
       <h1>{t("replay.title")}</h1>
@@ -169,7 +166,7 @@ const Head = ({ onBeside, onOpen, replay }: HeadProps) => {
       )}
       {now.start !== undefined && (
         <>
-          <Chip tone={Format.statusTone(now.status)}>{t(`replay.status.${now.status}`)}</Chip>
+          <Chip tone={Tone.ofStatus(now.status)}>{t(`replay.status.${now.status}`)}</Chip>
           <span class="soft model">{now.start.model}</span>
         </>
       )}
@@ -192,7 +189,7 @@ const Head = ({ onBeside, onOpen, replay }: HeadProps) => {
             disabled={none || tape?.link.value === "loading"}
             onClick={() => download(recording.value)}
           >
-            <Icon name="down" /> {t("replay.downloadShort")}
+            <Icon name="download" /> {t("replay.downloadShort")}
           </button>
         )}
         <Preferences />

@@ -9,6 +9,7 @@ import { arranged } from "./Lanes.js"
 import type { Matches } from "./Matches.js"
 import * as Recording from "./Recording.js"
 import * as Scale from "./Scale.js"
+import * as Tone from "./Tone.js"
 
 /**
  * Where a lane is drawn, in pixels from the top.
@@ -109,19 +110,7 @@ const laneTone: { readonly [_ in LaneKind]: keyof Palette } = {
 const spanTone = ({ what }: Span): keyof Palette => {
   switch (what.is) {
     case "status":
-      switch (what.status) {
-        case "completed":
-          return "good"
-        case "failed":
-          return "bad"
-        case "waiting_approval":
-          return "warn"
-        case "running":
-        case "streaming":
-          return "busy"
-        default:
-          return "soft"
-      }
+      return Tone.ofStatus(what.status)
     case "attempt":
       return what.attempt > 1 ? "warn" : "neutral"
     case "turn":

@@ -3,10 +3,10 @@
  *
  * @since 0.1.0
  */
-import { Icon } from "./Icon.js"
+import { Icon, type IconName } from "../ui/Icon.js"
 
 interface SignProps {
-  readonly name: Parameters<typeof Icon>[0]["name"]
+  readonly name: IconName
   readonly label: string
   readonly onClick: () => void
   readonly disabled?: boolean

@@ -5,7 +5,7 @@
  */
 
 import { t } from "../i18n/index.js"
-import { Icon } from "./Icon.js"
+import { Icon } from "../ui/Icon.js"
 import { isSignedOut } from "./Source.js"
 import type * as Tape from "./Tape.js"
 
@@ -111,7 +111,7 @@ export const Start = ({ onOpen, tape }: { readonly tape: Tape.Tape | undefined; 
             </a>
           )}
           <button type="button" class={words.signIn === true ? "quiet" : ""} onClick={onOpen}>
-            <Icon name="file" /> {t("replay.open")}
+            <Icon name="document" /> {t("replay.open")}
           </button>
         </p>
         <p class="soft">{t("replay.openHint")}</p>

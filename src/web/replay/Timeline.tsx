@@ -4,10 +4,10 @@
  * @since 0.1.0
  */
 import { useComputed, useSignal, useSignalEffect } from "@preact/signals"
-import type { RefObject } from "preact"
 import { useEffect, useMemo, useRef } from "preact/hooks"
 import { language, t } from "../i18n/index.js"
 import { theme } from "../Theme.js"
+import { useExtent } from "../ui/Extent.js"
 import * as Filter from "./Filter.js"
 import * as Format from "./Format.js"
 import type { Span } from "./Lanes.js"
@@ -55,22 +55,6 @@ const paletteOf = (probes: HTMLElement): Paint.Palette => {
     tool: colour("tool"),
     neutral: colour("neutral")
   }
-}
-
-/** The width of an element, as it changes. */
-const useWidth = (element: RefObject<HTMLElement>) => {
-  const width = useSignal(0)
-  useEffect(() => {
-    const { current } = element
-    if (current === null) return
-    const observer = new ResizeObserver(() => {
-      width.value = current.clientWidth
-    })
-    observer.observe(current)
-    width.value = current.clientWidth
-    return () => observer.disconnect()
-  }, [element, width])
-  return width
 }
 
 /** Counts the times that the system changed between light and dark. */
@@ -273,7 +257,7 @@ const listenToWheel = (plot: HTMLElement | null, replay: Replay) => {
 export const Timeline = ({ replay }: { readonly replay: Replay }) => {
   const { axis, dispatch, player, range, recording } = replay
   const plot = useRef<HTMLDivElement>(null)
-  const width = useWidth(plot)
+  const width = useExtent(plot, "clientWidth")
   const hovered = useSignal<number | undefined>(undefined)
 
   const scrub = (event: PointerEvent) => {
@@ -340,7 +324,7 @@ export const Timeline = ({ replay }: { readonly replay: Replay }) => {
 export const BesideTimeline = ({ replay, name }: { readonly replay: Replay; readonly name: string }) => {
   const { axis, beside, besideSeq } = replay
   const plot = useRef<HTMLDivElement>(null)
-  const width = useWidth(plot)
+  const width = useExtent(plot, "clientWidth")
   const recording = useComputed(() => beside.value?.recording.value ?? Recording.empty(""))
   const range = useComputed(() => Scale.whole(recording.value, axis.value))
   const filter = useMemo(() => ({ value: Filter.everything }), [])

@@ -48,7 +48,7 @@ export const Transport = ({ replay }: { readonly replay: Replay }) => {
           disabled={none}
           onClick={() => replay.toCheckpoint(-1)}
         />
-        <Sign name="back" label={t("replay.previous")} hint="←" disabled={none} onClick={() => replay.step(-1)} />
+        <Sign name="left" label={t("replay.previous")} hint="←" disabled={none} onClick={() => replay.step(-1)} />
         <Sign
           id="play"
           class="play"
@@ -58,7 +58,7 @@ export const Transport = ({ replay }: { readonly replay: Replay }) => {
           disabled={none}
           onClick={() => dispatch({ type: "toggle" })}
         />
-        <Sign name="on" label={t("replay.next")} hint="→" disabled={none} onClick={() => replay.step(1)} />
+        <Sign name="right" label={t("replay.next")} hint="→" disabled={none} onClick={() => replay.step(1)} />
         <Sign
           name="onMark"
           label={t("replay.nextCheckpoint")}
