@@ -73,6 +73,8 @@ test("a server that is killed and started again in mid-answer goes on, and nothi
       `shown: ${text}`
     ).toBe(true)
   }
+  // One sentence, though two attempts wrote it.
+  expect(await tab.page.$$(".turn:last-of-type .answer > .text > p")).toHaveLength(1)
   expect(await tab.page.textContent(".facts")).toContain("attempt 2")
   expect(chat.world.upstream.asked("Killed")).toHaveLength(2)
 })

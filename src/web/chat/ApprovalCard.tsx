@@ -81,26 +81,19 @@ export const ApprovalCard = ({ request, runId }: { readonly request: Request; re
             <Icon name="check" />
             {t("approval.approve")}
           </button>
-          <button
-            type="button"
-            class="quiet"
-            disabled={busy.value}
-            onClick={() => {
-              mode.value = "edit"
-            }}
-          >
-            {t("approval.edit")}
-          </button>
-          <button
-            type="button"
-            class="quiet"
-            disabled={busy.value}
-            onClick={() => {
-              mode.value = "reject"
-            }}
-          >
-            {t("approval.reject")}
-          </button>
+          {(["edit", "reject"] as const).map((wanted) => (
+            <button
+              key={wanted}
+              type="button"
+              class="quiet"
+              disabled={busy.value}
+              onClick={() => {
+                mode.value = wanted
+              }}
+            >
+              {t(`approval.${wanted}`)}
+            </button>
+          ))}
         </div>
       )}
       {doubt && (
