@@ -53,8 +53,40 @@ export const timeline = (observed: Observed): string => {
     .join("\n")
 }
 
+const each = (name: string, values: ReadonlyArray<unknown>): ReadonlyArray<string> =>
+  values.map((value, index) => `  ${name} ${index}: ${JSON.stringify(value)}`)
+
 /**
- * What a failing case says: the violations, how to run it again, and the timeline.
+ * A plan, part by part.
+ *
+ * @since 0.1.0
+ * @category printing
+ */
+export const planned = (plan: Plan): string => {
+  const { clients, commands, faults, scripts, ...world } = plan
+  return [
+    `  world: ${JSON.stringify(world)}`,
+    ...each("script", scripts),
+    ...each("faults of process", faults),
+    ...each("client", clients),
+    ...commands.map(({ after, at, do: name, ...about }) => {
+      const more = Object.keys(about).length === 0 ? "" : ` ${JSON.stringify(about)}`
+      return `  after ${after} ms, by process ${at}: ${name}${more}`
+    })
+  ].join("\n")
+}
+
+/**
+ * The line of a program that runs a case again. Where it was run with options, they are to be given as well.
+ *
+ * @since 0.1.0
+ * @category printing
+ */
+export const again = (plan: Plan): string => `Cases.hold(${JSON.stringify(plan)})`
+
+/**
+ * What a failing case says: the violations, what was planned, with the seed, the line that runs it again, and the
+ * timeline.
  *
  * @since 0.1.0
  * @category printing
@@ -63,7 +95,12 @@ export const report = (plan: Plan, observed: Observed, violations: ReadonlyArray
   [
     ...violations.slice(0, 20),
     "",
-    `Run it again: RUNLET_PLAN='${JSON.stringify(plan)}'`,
+    `Planned, with the seed ${plan.seed}:`,
+    planned(plan),
     "",
+    "Run it again, with the options of this test:",
+    again(plan),
+    "",
+    "What happened:",
     observed.runs.length === 0 ? "(nothing was observed)" : timeline(observed)
   ].join("\n")

@@ -10,7 +10,7 @@ const partOf = 60
 /** The same dice each time, so that a change is judged by itself; `npm run soak` throws new ones. */
 const seed = Number(process.env.RUNLET_SEED ?? 1)
 
-/** A failing case of an earlier run, as it was printed. */
+/** A failing case of an earlier run: the plan, as it was printed. */
 const given: Plan | undefined = process.env.RUNLET_PLAN === undefined ? undefined : JSON.parse(process.env.RUNLET_PLAN)
 
 /** Every law on so many cases, from dice of number `first` on; part by part, so that something can be seen of it. */
