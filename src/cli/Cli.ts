@@ -13,6 +13,7 @@ import * as Doctor from "./Doctor.js"
 import { Failure } from "./Failure.js"
 import * as Runs from "./Runs.js"
 import * as Serve from "./Serve.js"
+import * as Trace from "./Trace.js"
 
 /**
  * The version of this program.
@@ -25,7 +26,14 @@ export const version = "0.1.0"
 const root = (wiring: Serve.Wiring) =>
   Command.make("runlet").pipe(
     Command.withDescription("Durable, resumable agent runs"),
-    Command.withSubcommands([Serve.command(wiring), Runs.command, Backup.command, Doctor.command, Conformance.command])
+    Command.withSubcommands([
+      Serve.command(wiring),
+      Runs.command,
+      Trace.command,
+      Backup.command,
+      Doctor.command,
+      Conformance.command
+    ])
   )
 
 /**
