@@ -11,7 +11,7 @@ import type { Tool } from "../tool/Tool.js"
 
 /**
  * - `models`: by the id that clients send as `modelId`
- * - `tools`: with distinct names
+ * - `tools`: with distinct names. Looked at again for every run, so that a getter may tell of other ones as time goes by
  *
  * @since 0.1.0
  * @category models

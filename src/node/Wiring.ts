@@ -24,6 +24,7 @@ import * as HttpTool from "../tool/HttpTool.js"
 import type { Tool } from "../tool/Tool.js"
 import { type Config, ConfigError, hasAuthentication } from "./Config.js"
 import type { ModelConfig } from "./ConfigSchema.js"
+import * as McpTools from "./McpTools.js"
 import * as Outgoing from "./Outgoing.js"
 import * as Providers from "./Providers.js"
 import * as Runlet from "./Runlet.js"
@@ -106,14 +107,25 @@ const agent = (config: Config): Layer.Layer<Agent.Agent, ConfigError, Documents>
       const own = yield* httpTools(config)
       const names = new Set(own.map((tool) => tool.name))
       const documents = config.documents ? yield* DocumentTools.make : []
-      return Agent.make({
+      const fixed = [...own, ...documents.filter((tool) => !names.has(tool.name))]
+      const served = yield* McpTools.make(
+        config,
+        fixed.map((tool) => tool.name)
+      )
+      const definition = Agent.make({
         models: yield* models(config),
         defaultModel: config.defaultModel,
         instructions: config.instructions,
-        tools: [...own, ...documents.filter((tool) => !names.has(tool.name))],
         limits: config.limits,
         resume: config.resume
       })
+      return {
+        ...definition,
+        // Servers may have other tools at any time.
+        get tools() {
+          return [...fixed, ...served()]
+        }
+      }
     })
   ).pipe(Layer.provide(Outgoing.layer(config.outgoing.allowHosts)))
 
@@ -128,13 +140,6 @@ const openDocuments: Layer.Layer<never, never, Documents> = Layer.unwrapEffect(
  * @category layers
  */
 export const layer = (config: Config): Layer.Layer<RunEngine, ConfigError | StoreError> => {
-  // A key that changed nothing would look as if its servers were there.
-  const [server] = Object.keys(config.mcpServers)
-  if (server !== undefined) {
-    return Layer.fail(
-      new ConfigError({ message: `mcpServers.${server}: servers of the Model Context Protocol are not supported yet` })
-    )
-  }
   const store = Runlet.layerStore({ filename: config.data })
   const workspace = Layer.mapError(SqliteDocuments.layer, SqlErrors.refail("open"))
   return Runlet.layerEngine({

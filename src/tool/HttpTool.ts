@@ -24,6 +24,7 @@ import { ofHeader } from "../domain/SecretValues.js"
 import * as Json from "./Json.js"
 import * as JsonSchema from "./JsonSchema.js"
 import * as JsonText from "./JsonText.js"
+import { isNeverSent } from "./NeverSent.js"
 import { type Probed, type Tool, ToolConflict, type ToolContext, ToolFailure, ToolInDoubt } from "./Tool.js"
 
 const Url = Schema.String.pipe(
@@ -77,34 +78,6 @@ const hardCapBytes = 64 * 1024 * 1024
 const defaultCapBytes = 1024 * 1024
 const maxRedirects = 3
 const maxDetailChars = 500
-
-/** Errors of a connection that was never made: nothing was sent. */
-const neverSent = new Set([
-  "ECONNREFUSED",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "EHOSTDOWN",
-  "EADDRNOTAVAIL",
-  "UND_ERR_CONNECT_TIMEOUT",
-  "CERT_HAS_EXPIRED",
-  "DEPTH_ZERO_SELF_SIGNED_CERT",
-  "SELF_SIGNED_CERT_IN_CHAIN",
-  "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
-  "ERR_TLS_CERT_ALTNAME_INVALID",
-  "ERR_HOST_NOT_ALLOWED"
-])
-
-const codeOf = (cause: unknown): string | undefined => {
-  if (typeof cause !== "object" || cause === null) {
-    return undefined
-  }
-  if ("code" in cause && typeof cause.code === "string") {
-    return cause.code
-  }
-  return "cause" in cause ? codeOf(cause.cause) : undefined
-}
 
 /** Whether a phase may change the world, so that silence about it is not failure. */
 const hasEffect = (kind: ToolKind, phase: ToolPhase): boolean =>
@@ -259,9 +232,7 @@ export const make = (
     const sent = () => Record.map(headers, Redacted.value)
 
     const lost = (phase: ToolPhase, error: HttpClientError.HttpClientError): ToolFailure | ToolInDoubt => {
-      const code = error._tag === "RequestError" ? codeOf(error.cause) : undefined
-      const sent = error._tag === "ResponseError" || code === undefined || !neverSent.has(code)
-      if (!sent) {
+      if (error._tag === "RequestError" && isNeverSent(error.cause)) {
         return new ToolFailure({ message: "The tool's server could not be reached; nothing was sent." })
       }
       const message = "The connection to the tool's server was lost before it answered."
