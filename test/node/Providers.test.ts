@@ -2,6 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { vi } from "vitest"
 import * as Config from "../../src/node/Config.js"
+import * as McpTools from "../../src/node/McpTools.js"
 import * as Providers from "../../src/node/Providers.js"
 import { limits, undici } from "../model/support.js"
 
@@ -11,6 +12,28 @@ vi.mock("@effect/ai-openai/OpenAiClient", () => {
 })
 vi.mock("@effect/ai-anthropic/AnthropicClient", () => {
   throw new Error("Cannot find package '@effect/ai-anthropic' imported from /srv/secret/place")
+})
+
+vi.mock("@modelcontextprotocol/sdk/client/index.js", () => {
+  throw new Error("Cannot find package '@modelcontextprotocol/sdk' imported from /srv/secret/place")
+})
+
+describe("an MCP server of a configuration", () => {
+  it.scoped("says what to install when its client is not there", () =>
+    Effect.gen(function* () {
+      const config = yield* Config.decode({ mcpServers: { files: { command: "x" } } })
+      const { message } = yield* Effect.flip(McpTools.make(config, []))
+      expect(message).toBe(
+        "mcpServers.files: needs packages that are not installed: npm install @modelcontextprotocol/sdk@1.32 zod@4"
+      )
+    })
+  )
+
+  it.scoped("is not looked for when there is none", () =>
+    Effect.gen(function* () {
+      expect((yield* McpTools.make(yield* Config.decode({}), []))()).toEqual([])
+    })
+  )
 })
 
 describe("a provider of a configuration", () => {
