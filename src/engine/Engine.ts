@@ -91,7 +91,8 @@ const make = (
             Closing.cancellation(current, "user", clean(how?.reason))
           )
           return { runId, status: state.status, lastSeq: state.seq }
-        })
+        }),
+        runId
       )
 
     /** Nobody wants the rest of this run; one that has ended, for now or for good, is left as it is. */
@@ -120,15 +121,15 @@ const make = (
         ),
       events: (runId, from) => Viewing.events(env, runId, from?.after ?? 0),
       view: (runId, after) => Viewing.view(env, runId, after),
-      snapshot: (runId) => available(Reading.snapshot(env, supervisor, runId)),
+      snapshot: (runId) => available(Reading.snapshot(env, supervisor, runId), runId),
       cancel,
       decide: (runId, approvalId, request) =>
-        available(Deciding.decide(env, supervisor, runId, approvalId, clean(request))),
-      regenerate: (runId, how) => available(Starting.regenerate(env, supervisor, runId, how ?? {})),
-      resume: (runId, how) => available(Resuming.resume(env, supervisor, runId, how ?? {})),
+        available(Deciding.decide(env, supervisor, runId, approvalId, clean(request)), runId),
+      regenerate: (runId, how) => available(Starting.regenerate(env, supervisor, runId, how ?? {}), runId),
+      resume: (runId, how) => available(Resuming.resume(env, supervisor, runId, how ?? {}), runId),
       list: (query) => available(Reading.list(env, query)),
-      checkpoints: (runId) => available(Reading.checkpoints(env, runId)),
-      checkpoint: (runId, seq) => available(Reading.checkpoint(env, runId, seq)),
+      checkpoints: (runId) => available(Reading.checkpoints(env, runId), runId),
+      checkpoint: (runId, seq) => available(Reading.checkpoint(env, runId, seq), runId),
       remove: (runId) =>
         available(
           Effect.gen(function* () {
@@ -137,7 +138,8 @@ const make = (
             if (outcome === "active") {
               return yield* new Conflict({ message: "The run has not ended. Cancel it first.", runId })
             }
-          })
+          }),
+          runId
         ),
       conversations: (query) =>
         available(

@@ -4,17 +4,17 @@
  *
  * @since 0.1.0
  */
-import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
+import * as Either from "effect/Either"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import { splice } from "../domain/Envelope.js"
 import * as Metrics from "../domain/Metrics.js"
 import * as Fold from "../domain/RunState.js"
 import { type Append, type AppendOutcome, type RunStore, StoreError } from "../store/RunStore.js"
+import * as Faults from "./Faults.js"
 import type { Frame } from "./RunEngine.js"
 import type { RunWriter } from "./RunWriter.js"
 
@@ -47,6 +47,12 @@ const minRest = 1 / 3
 const busyLoad = 0.95
 const busyTurns = 20
 const maxStretch = 20
+
+const unanswered = new StoreError({
+  reason: "corrupt",
+  method: "append",
+  cause: new Error("The store told no outcome of an append")
+})
 
 /** Waits for so many turns of the event loop. */
 const turns = (windowMs: number): Effect.Effect<void> => {
@@ -120,27 +126,30 @@ export const make = (
         Effect.fail(new StoreError({ reason: "corrupt", method: "append", cause }))
       )
 
-    const lost = (error: StoreError): Effect.Effect<Option.Option<AppendOutcome>> =>
-      Effect.logError("Events of a run could not be stored, so it is left to recovery").pipe(
-        Effect.annotateLogs({ reason: error.reason, cause: error.cause }),
-        Effect.as(Option.none())
-      )
-
-    const append = (batch: ReadonlyArray<Append>): Effect.Effect<ReadonlyArray<Option.Option<AppendOutcome>>> =>
+    /** What became of each append: its outcome, or why the store did not do it. */
+    const append = (
+      batch: ReadonlyArray<Append>
+    ): Effect.Effect<ReadonlyArray<Either.Either<AppendOutcome, StoreError>>> =>
       patiently(tried(batch)).pipe(
-        Effect.map((outcomes) => outcomes.map(Option.some)),
+        Effect.map((outcomes) => outcomes.map((outcome) => Either.right(outcome))),
         Effect.catchAll((error) =>
           // One run whose pages are damaged must not stop the others. All have waited together, so each is tried once.
           batch.length === 1
-            ? Effect.map(lost(error), Arr.of)
+            ? Effect.succeed([Either.left(error)])
             : Effect.forEach(batch, (one) =>
-                tried([one]).pipe(
-                  Effect.map((outcomes) => Option.fromNullable(outcomes[0])),
-                  Effect.catchAll(lost)
+                Effect.either(
+                  Effect.flatMap(tried([one]), ([outcome]) =>
+                    outcome === undefined ? Effect.fail(unanswered) : Effect.succeed(outcome)
+                  )
                 )
               )
         )
       )
+
+    const giveUp = (writer: RunWriter, error: StoreError): Effect.Effect<void> => {
+      writer.close("The store does not answer.")
+      return Faults.log("A run was left to recovery because the store did not take its events", error, writer.runId)
+    }
 
     const round = Effect.gen(function* () {
       let now = yield* Clock.currentTimeMillis
@@ -155,7 +164,7 @@ export const make = (
         if (writer.stale) {
           const absorbed = yield* Effect.either(patiently(absorb(writer)))
           if (absorbed._tag === "Left") {
-            writer.close("The store does not answer.")
+            yield* giveUp(writer, absorbed.left)
             continue
           }
           // Reading may have taken long, and what is written now must not seem older than what was read.
@@ -178,10 +187,10 @@ export const make = (
         Metrics.committed(events, Number((yield* Clock.currentTimeNanos) - begun) / 1e9)
         for (let i = 0; i < writers.length; i++) {
           const writer = writers[i]
-          const outcome = outcomes[i]
+          const outcome = outcomes[i] ?? Either.left(unanswered)
           if (writer === undefined) continue
-          if (outcome === undefined || Option.isNone(outcome)) writer.close("The store does not answer.")
-          else writer.settle(outcome.value)
+          if (Either.isLeft(outcome)) yield* giveUp(writer, outcome.left)
+          else writer.settle(outcome.right)
           if (writer.hasWork) dirty.add(writer)
         }
       }

@@ -7,6 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Metrics from "../domain/Metrics.js"
 import { NotFound, Unavailable } from "../domain/RunError.js"
 import type { StoreError } from "../store/RunStore.js"
+import * as Faults from "./Faults.js"
 
 /**
  * The run does not exist or belongs to somebody else; a caller can not tell which.
@@ -27,13 +28,14 @@ export const noConversation = new NotFound({
 })
 
 /**
- * The store's troubles are logged, and told to the caller without their cause.
+ * The store's troubles are logged, with the run that was asked for, and told to the caller without their cause.
  *
  * @since 0.1.0
  * @category errors
  */
 export const available = <A, E, R>(
-  effect: Effect.Effect<A, E | StoreError, R>
+  effect: Effect.Effect<A, E | StoreError, R>,
+  runId?: string
 ): Effect.Effect<A, Exclude<E, StoreError> | Unavailable, R> =>
   Effect.catchAll(
     effect,
@@ -41,9 +43,8 @@ export const available = <A, E, R>(
       isStoreError(error)
         ? Effect.zipRight(
             Effect.sync(() => Metrics.storeFailed(error.reason)),
-            Effect.logError("The store did not answer")
+            Faults.log("The store did not answer", error, runId)
           ).pipe(
-            Effect.annotateLogs({ method: error.method, reason: error.reason, cause: error.cause }),
             Effect.zipRight(
               Effect.fail(
                 error.reason === "corrupt"

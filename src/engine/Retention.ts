@@ -11,6 +11,7 @@ import type * as Scope from "effect/Scope"
 import * as Metrics from "../domain/Metrics.js"
 import type { OutlivedQuery, RunRow, StoreError } from "../store/RunStore.js"
 import type { Environment } from "./Environment.js"
+import * as Faults from "./Faults.js"
 import * as RunLog from "./RunLog.js"
 
 /** What one sweep does at most: runs of each kind that it looks at, and transactions that remove something. */
@@ -157,7 +158,7 @@ export const make = (env: Needs, everyMs: number): Effect.Effect<void, never, Sc
     const place: Place = { log: undefined, run: undefined, unreadable: new Set() }
     const once = sweep(env, place).pipe(
       Effect.catchAllCause((cause) =>
-        Effect.as(Effect.logWarning("A sweep failed and will be tried again", cause), false)
+        Effect.as(Faults.logCause("A sweep failed and will be tried again", cause), false)
       ),
       Effect.withTracerEnabled(false)
     )

@@ -26,6 +26,7 @@ import * as RunStatus from "../domain/RunStatus.js"
 import type { Model } from "../model/Model.js"
 import type { RunRow, StoreError } from "../store/RunStore.js"
 import type { Environment } from "./Environment.js"
+import * as Faults from "./Faults.js"
 import * as RunPrompt from "./RunPrompt.js"
 import type { Decision, RunWriter, WriterClosed } from "./RunWriter.js"
 
@@ -114,12 +115,12 @@ const afterFault = (active: ActiveRun, cause: Cause.Cause<WriterClosed | StoreEr
   const failure = Option.getOrUndefined(Cause.failureOption(cause))
   if (failure?._tag === "WriterClosed") return Effect.void
   const code = failure === undefined ? "internal" : failure.reason === "corrupt" ? "store_corrupt" : "store_unavailable"
-  return Effect.logError("A run stopped because of a fault").pipe(
-    Effect.annotateLogs({
-      runId: active.row.runId,
-      code,
-      cause: failure === undefined ? Cause.pretty(cause) : failure.method
-    }),
+  const { runId } = active.row
+  const told =
+    failure === undefined
+      ? Effect.annotateLogs(Effect.logError("A run stopped because of a fault", cause), { runId })
+      : Faults.log("A run stopped because the store did not answer", failure, runId)
+  return told.pipe(
     Effect.zipRight(
       close(active.writer, (state) =>
         RunStatus.isEnded(state.status)

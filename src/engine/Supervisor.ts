@@ -18,6 +18,7 @@ import * as Metrics from "../domain/Metrics.js"
 import * as Fold from "../domain/RunState.js"
 import type { RunRow, StoreError } from "../store/RunStore.js"
 import type { Environment } from "./Environment.js"
+import * as Faults from "./Faults.js"
 import * as GroupCommit from "./GroupCommit.js"
 import { type ActiveRun, drive, type Mode } from "./RunDriver.js"
 import * as RunLog from "./RunLog.js"
@@ -161,8 +162,13 @@ export const make = (
       })
 
     /** A run whose log is damaged ends here; the others go on. */
-    const condemn = (run: { readonly key: number; readonly runId: string }): Effect.Effect<boolean, StoreError> =>
-      Effect.flatMap(env.now, (now) => RunLog.condemn(store, run, now)).pipe(
+    const condemn = (
+      run: { readonly key: number; readonly runId: string },
+      error: StoreError
+    ): Effect.Effect<boolean, StoreError> =>
+      Faults.log("A run was ended because what is stored of it can not be read", error, run.runId).pipe(
+        Effect.zipRight(env.now),
+        Effect.flatMap((now) => RunLog.condemn(store, run, now)),
         Effect.tap(() =>
           Effect.sync(() => {
             tails.wake(run.key)
@@ -175,8 +181,9 @@ export const make = (
       Effect.zipRight(mode === "claimed" ? supersede(row) : Effect.void, launch(row, mode)).pipe(
         Effect.catchIf(
           (error) => error.reason === "corrupt",
-          () => Effect.asVoid(condemn(row))
-        )
+          (error) => Effect.asVoid(condemn(row, error))
+        ),
+        Effect.tapError((error) => Faults.log("A run could not be begun", error, row.runId))
       )
 
     const transact: Supervisor["transact"] = (run, decide, how) =>
@@ -220,9 +227,9 @@ export const make = (
       ).pipe(
         Effect.catchIf(
           (error) => error.reason === "corrupt",
-          () =>
+          (error) =>
             Effect.zipRight(
-              condemn(run),
+              condemn(run, error),
               Effect.map(store.row(run.key), (row): Decided => ({ written: true, state: unreadable(run.runId, row) }))
             )
         ),
@@ -326,11 +333,15 @@ export const make = (
           Effect.gen(function* () {
             const row = yield* store.row(key)
             if (Option.isNone(row)) return
-            const decided = yield* transact(row.value, (state, now) => {
-              const events = expire(state, now)
-              return events === undefined ? undefined : { events }
-            })
-            if (decided.written) Metrics.limitReached("approvalTtlMs")
+            const decided = yield* Effect.catchIf(
+              transact(row.value, (state, now) => {
+                const events = expire(state, now)
+                return events === undefined ? undefined : { events }
+              }),
+              (error) => error.reason === "corrupt",
+              (error) => Effect.as(condemn(row.value, error), undefined)
+            )
+            if (decided?.written === true) Metrics.limitReached("approvalTtlMs")
           }),
         { discard: true }
       )
@@ -338,7 +349,7 @@ export const make = (
 
     const background = <E>(name: string, effect: Effect.Effect<void, E>, every: Duration.DurationInput) =>
       effect.pipe(
-        Effect.catchAllCause((cause) => Effect.logWarning("A background task failed and will be tried again", cause)),
+        Effect.catchAllCause((cause) => Faults.logCause("A background task failed and will be tried again", cause)),
         Effect.annotateLogs({ task: name }),
         Effect.withTracerEnabled(false),
         Effect.repeat(Schedule.spaced(every)),
@@ -347,7 +358,9 @@ export const make = (
 
     const poll = Duration.millis(options.pollMs)
     // What was left behind comes before what is new, so that a start finds its slots.
-    yield* Effect.ignoreLogged(takeOver)
+    yield* Effect.catchAllCause(takeOver, (cause) =>
+      Faults.logCause("What was left behind could not be taken up yet", cause)
+    )
     // The lease of a process that is gone is void at once, however long it would last; to ask is cheap.
     yield* background("take over", takeOver, Duration.millis(Math.min(500, Math.max(250, leaseTtlMs / 4))))
     yield* background("keep leases", keep, Duration.millis(Math.max(50, leaseTtlMs / 4)))
@@ -356,7 +369,7 @@ export const make = (
     yield* bell.await.pipe(
       Effect.zipRight(Effect.sync(() => bell.unsafeClose())),
       Effect.zipRight(take),
-      Effect.catchAllCause((cause) => Effect.logWarning("The queue could not be read", cause)),
+      Effect.catchAllCause((cause) => Faults.logCause("The queue could not be read", cause)),
       Effect.forever,
       Effect.forkScoped
     )

@@ -75,7 +75,8 @@ export const view = (
           return env.tails.register(row.key, cursor, bell) ? "waiting" : undefined
         }
       }
-    })
+    }),
+    runId
   )
 
 const ended: Pull = { _tag: "end" }
@@ -87,7 +88,7 @@ const pull = (env: Environment, row: RunRow, after: number, page: Page): Effect.
   Effect.suspend(() => {
     const { tails } = env
     const ticks = tails.ticks
-    const look = Effect.suspend(() => available(look1(env, row, after, page)))
+    const look = Effect.suspend(() => available(look1(env, row, after, page), row.runId))
     const again: Effect.Effect<Pull, Unavailable | Compacted> = Effect.suspend(() => {
       const frames = tails.behind(row.key, after)
       if (frames !== undefined && frames.length > 0) return Effect.succeed(framesOf(frames))
