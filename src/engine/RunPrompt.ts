@@ -16,11 +16,14 @@ import * as RunLog from "./RunLog.js"
 const sidesOf = (records: ReadonlyArray<SideRecord>): ReadonlyMap<number, unknown> =>
   new Map(records.map((record) => [record.iteration, record.data]))
 
-/** Only runs that ended are in a prefix, so what is read here does not change any more. */
+/**
+ * Only runs that ended are in a prefix, so what is read here does not change any more. What another model wants back of
+ * its turns is none of this one's business.
+ */
 const exchange = (
   store: RunStore["Type"],
   runId: string,
-  userId: string
+  { model, userId }: Pick<RunRow, "model" | "userId">
 ): Effect.Effect<Option.Option<History.Exchange>, StoreError> =>
   Effect.gen(function* () {
     const row = yield* store.find({ runId, userId })
@@ -28,7 +31,7 @@ const exchange = (
     const input = yield* store.input(row.value.key)
     const told = Effect.gen(function* () {
       const state = yield* RunLog.load(store, row.value)
-      const sides = yield* store.sides(row.value.key)
+      const sides = row.value.model === model ? yield* store.sides(row.value.key) : []
       return { turns: Fold.turns(state), answer: Fold.text(state), sides: sidesOf(sides) }
     })
     // Of a run whose log can not be read the conversation still has the text.
@@ -59,7 +62,7 @@ export const material = (
   state: Fold.RunState
 ): Effect.Effect<Omit<History.Material, "sides" | "summary">, StoreError> =>
   Effect.gen(function* () {
-    const earlier = yield* Effect.forEach(input.prefix.runs, (runId) => exchange(store, runId, row.userId))
+    const earlier = yield* Effect.forEach(input.prefix.runs, (runId) => exchange(store, runId, row))
     const notes = state.attempt > 1 ? yield* documentNotes(documents, input, row.userId) : []
     return { input, earlier: earlier.flatMap(Option.toArray), notes }
   })

@@ -3,12 +3,31 @@
  *
  * @since 0.1.0
  */
+import * as Chunk from "effect/Chunk"
+import * as Predicate from "effect/Predicate"
 import * as Stream from "effect/Stream"
-import type { Model } from "./Model.js"
+import type { Model, ModelMessage, ModelPart, ModelRequest } from "./Model.js"
+
+/** Which of the two made a turn, kept with what it wants back of it. */
+type Maker = "model" | "fallback"
+
+const signed = (maker: Maker) => (part: ModelPart) =>
+  part.type === "finish" && part.side !== undefined ? { ...part, side: { maker, data: part.side } } : part
+
+/** A request without what the other one, or nobody known, wanted back. */
+const addressed = (maker: Maker, request: ModelRequest): ModelRequest => ({
+  ...request,
+  messages: request.messages.map((message): ModelMessage => {
+    if (message.role !== "assistant" || message.side === undefined) return message
+    const { side, ...rest } = message
+    const isOwn = Predicate.isRecord(side) && side.maker === maker && side.data !== undefined
+    return isOwn ? { ...rest, side: side.data } : rest
+  })
+})
 
 /**
  * Asks `fallback` when `model` fails before it has given out anything. What the two can do and cost is taken from the
- * first: a prompt that fits it must fit the second.
+ * first: a prompt that fits it must fit the second. Each gets back only what it wanted kept of its own turns.
  *
  * @since 0.1.0
  * @category constructors
@@ -18,12 +37,16 @@ export const withFallback = (model: Model, fallback: Model): Model => ({
   stream: (request) =>
     Stream.suspend(() => {
       let published = false
-      return model.stream(request).pipe(
+      return model.stream(addressed("model", request)).pipe(
         Stream.mapChunks((parts) => {
           published = true
-          return parts
+          return Chunk.map(parts, signed("model"))
         }),
-        Stream.catchAll((error) => (published ? Stream.fail(error) : fallback.stream(request)))
+        Stream.catchAll((error) =>
+          published
+            ? Stream.fail(error)
+            : Stream.map(fallback.stream(addressed("fallback", request)), signed("fallback"))
+        )
       )
     })
 })

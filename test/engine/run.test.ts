@@ -57,6 +57,25 @@ describe("a run", () => {
     )
   )
 
+  it.live("gives a model back what it wanted kept of its own turns, and nothing of another's", () => {
+    const named = (side: unknown) => Script.make(() => ({ moves: [Script.text("a")], side }))
+    const [model, other] = [named({ of: "m" }), named({ of: "other" })]
+    return Effect.gen(function* () {
+      const engine = yield* RunEngine
+      const first = yield* engine.start({ message: "hi" })
+      yield* log(first.runId)
+      for (const modelId of ["other", "m"]) {
+        const next = yield* engine.start({ message: "hi", conversationId: first.conversationId, modelId })
+        yield* log(next.runId)
+      }
+      const sides = (asked: Script.ScriptedModel) =>
+        asked.requests
+          .at(-1)
+          ?.messages.flatMap((message) => (message.role === "assistant" ? [message.side ?? null] : []))
+      expect([sides(other), sides(model)]).toEqual([[null], [{ of: "m" }, null]])
+    }).pipe(Effect.provide(alone({ model, models: { other } })))
+  })
+
   it.live("runs a read-only tool", () => {
     const effects: Array<string> = []
     const model = Script.make(toolTurns("lookup", { q: 1 }))

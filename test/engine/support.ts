@@ -20,6 +20,8 @@ export interface StackOptions {
   readonly limits?: Parameters<typeof Agent.make>[0]["limits"]
   readonly resume?: Parameters<typeof Agent.make>[0]["resume"]
   readonly modelId?: string
+  /** Further models. */
+  readonly models?: Record<string, Script.ScriptedModel>
   readonly pollMs?: number
   readonly policy?: Layer.Layer<ResumePolicy.ResumePolicy>
   readonly engine?: Engine.EngineOptions
@@ -35,7 +37,8 @@ export const node = (options: StackOptions) =>
         Ids.layer,
         options.policy ?? ResumePolicy.layerRestartIteration,
         Agent.layer({
-          models: { [options.modelId ?? "m"]: options.model },
+          models: { ...options.models, [options.modelId ?? "m"]: options.model },
+          defaultModel: options.modelId ?? "m",
           tools: options.tools,
           limits: options.limits,
           resume: options.resume
