@@ -59,7 +59,7 @@ for (const input of Object.keys(small.metafile.inputs)) {
   if (!pure.includes(input)) problems.push(`the fold brings ${input} along`)
 }
 
-// What a page pays for the client: its own text, and with the fold that it shares with the server. Taking away one thing
+// What a page pays for the client: its own text, and with the fold that it shares with the server. Taking away a thing
 // at a time shows where it goes: 1.1 kB the reducer of events, 0.7 the way from a snapshot to a state, 0.6 the calls of
 // the server, 0.3 watching with all its ends, 0.2 sharing between tabs, 0.1 each for finding a run again, repeating a start
 // safely, reading frames, and what only the engine needs of a state. Names are nearly free: they repeat. So less than
