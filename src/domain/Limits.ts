@@ -15,7 +15,8 @@ const nonNegative = (value: number) => Schema.optionalWith(Schema.NonNegativeInt
  * - `toolTimeoutMs`: one phase of a tool; `firstChunkTimeoutMs`, `chunkTimeoutMs`: silence of a model before and after
  *   its first chunk; `runTimeoutMs`: execution of a run, without waiting; `approvalTtlMs`: life of an approval request
  * - `maxBodyBytes`, `maxMessages`, `maxMessageChars`: what a request may bring; `maxHeaderBytes`: its headers;
- *   `requestTimeoutMs`: how long headers and body may take to arrive; `maxConnections`: open at once
+ *   `requestTimeoutMs`: how long headers and body may take to arrive; `maxConnections`: open at once, and at most three
+ *   quarters of the file descriptors that the process may have
  * - `maxToolResultBytes`: a longer result is cut and the model told; `maxModelResponseBytes`: a longer answer of a model
  *   server, as it comes over the wire, fails
  * - `shutdownGraceMs`: how long a drain may take

@@ -4,6 +4,7 @@
  *
  * @since 0.1.0
  */
+import { readFileSync } from "node:fs"
 import type { Server } from "node:http"
 import type { Socket } from "node:net"
 import * as Effect from "effect/Effect"
@@ -22,6 +23,26 @@ export interface Connections {
   /** Closes all of them. */
   readonly close: Effect.Effect<void>
 }
+
+/** The part of the process's file descriptors that clients may have; models, tools and the store need the others. */
+const share = 0.75
+
+/**
+ * How many connections the process can bear with the file descriptors that the system lets it have. Beyond that no
+ * model and no tool could be reached any more.
+ *
+ * @since 0.1.0
+ * @category accessors
+ */
+export const bearable: Effect.Effect<number> = Effect.sync(() => {
+  try {
+    const descriptors = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"))?.[1]
+    return descriptors === undefined ? Number.POSITIVE_INFINITY : Math.floor(Number(descriptors) * share)
+  } catch {
+    // Where the system does not tell, the configured limit has to do.
+    return Number.POSITIVE_INFINITY
+  }
+})
 
 interface Connection {
   asked: number

@@ -84,7 +84,7 @@ const serve = (options: Options) =>
       // Longer than the idle time of common proxies, which otherwise send a request into a closing connection.
       keepAliveTimeout: 65_000
     })
-    node.maxConnections = maxConnections
+    node.maxConnections = Math.min(maxConnections, yield* Connections.bearable)
     node.on("drop", () => Metrics.limitReached("maxConnections"))
     const connections = Connections.watch(node)
     const server = yield* NodeHttpServer.make(() => node, {
