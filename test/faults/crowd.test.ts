@@ -15,7 +15,7 @@ afterEach(async () => {
 const watched = async (world: World.World, message: string) => {
   world.upstream.script(message, [
     Script.reply([
-      Array.from({ length: 80 }, (_, n) => [Script.text(`${n} `), Script.wait(50)]).flat(),
+      Array.from({ length: 200 }, (_, n) => [Script.text(`${n} `), Script.wait(50)]).flat(),
       Script.gate("end"),
       Script.text("end"),
       Script.finish("stop"),
@@ -27,7 +27,7 @@ const watched = async (world: World.World, message: string) => {
   return reading
 }
 
-const wholeText = `${Array.from({ length: 80 }, (_, n) => `${n} `).join("")}end`
+const wholeText = `${Array.from({ length: 200 }, (_, n) => `${n} `).join("")}end`
 
 /** The share of a processor that the server uses for so long. */
 const load = async (world: World.World, ms: number): Promise<number> => {
