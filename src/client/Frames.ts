@@ -26,6 +26,6 @@ export const makeReader = (): ((bytes: Uint8Array) => ReadonlyArray<Envelope>) =
     return lines
       .filter((line) => line.startsWith("data:"))
       .map((line) => JSON.parse(line.slice(5)))
-      .filter((frame) => frame.seq)
+      .filter((frame) => frame?.seq)
   }
 }
