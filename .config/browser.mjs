@@ -39,7 +39,7 @@ const safe = [
   ...modules("src/domain"),
   ...modules("src/client"),
   ...modules("src/adapters"),
-  ...["src/http/RunsApi.ts", "src/http/RunsSchemas.ts", "src/http/Sse.ts"].filter((file) =>
+  ...["src/http/RunsApi.ts", "src/http/RunsSchemas.ts", "src/http/AdaptersApi.ts", "src/http/Sse.ts"].filter((file) =>
     existsSync(join(root, file))
   ),
   ...modules("src/web")

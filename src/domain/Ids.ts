@@ -12,10 +12,10 @@ import * as Random from "effect/Random"
 import * as Schema from "effect/Schema"
 import { v7 } from "uuid"
 
-const uuid = "[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
+const uuid = (version: string) => `[0-9a-f]{8}-[0-9a-f]{4}-${version}[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}`
 
-const id = <Prefix extends string>(prefix: Prefix) =>
-  Schema.String.pipe(Schema.pattern(new RegExp(`^${prefix}_${uuid}$`)))
+const id = <Prefix extends string>(prefix: Prefix, version = "7") =>
+  Schema.String.pipe(Schema.pattern(new RegExp(`^${prefix}_${uuid(version)}$`)))
 
 /**
  * Names one run: `run_` and a UUID version 7.
@@ -31,12 +31,13 @@ export const RunId = id("run").pipe(Schema.brand("RunId"))
 export type RunId = typeof RunId.Type
 
 /**
- * Names one thread of messages: `conv_` and a UUID version 7.
+ * Names one thread of messages: `conv_` and a UUID version 7; or version 8 where it is made from the name that a client
+ * gave the thread.
  *
  * @since 0.1.0
  * @category ids
  */
-export const ConversationId = id("conv").pipe(Schema.brand("ConversationId"))
+export const ConversationId = id("conv", "[78]").pipe(Schema.brand("ConversationId"))
 /**
  * @since 0.1.0
  * @category ids
@@ -86,6 +87,24 @@ export class IdGenerator extends Context.Tag("runlet/IdGenerator")<
     readonly key: Effect.Effect<string>
   }
 >() {}
+
+/**
+ * The id of the conversation that a user's client knows by a name of its own: always the same for the same two, and not
+ * to be guessed from the id of another. `digest` is a SHA-256 in hex that is made of both.
+ *
+ * @since 0.1.0
+ * @category ids
+ */
+export const namedConversation = (digest: string): ConversationId => {
+  const variant = ((Number.parseInt(digest.slice(16, 18), 16) & 0x3f) | 0x80).toString(16)
+  const bytes = [
+    digest.slice(0, 8),
+    digest.slice(8, 12),
+    `8${digest.slice(13, 16)}`,
+    `${variant}${digest.slice(18, 20)}`
+  ]
+  return ConversationId.make(`conv_${bytes.join("-")}-${digest.slice(20, 32)}`)
+}
 
 const seededUuid = Effect.gen(function* () {
   const msecs = yield* Clock.currentTimeMillis

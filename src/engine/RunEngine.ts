@@ -26,7 +26,8 @@ import type { Census, ConversationRow, MessageRow, Page } from "../store/RunStor
 
 /**
  * What a person asks. Either one `message`, or `messages` of which the last is the user's; the others count only when
- * the conversation is new. `limits` may lower the configured ones, never raise them.
+ * the conversation is new. `limits` may lower the configured ones, never raise them. `thread` is the caller's own name for
+ * a conversation, for clients that name theirs: the first run under it makes the conversation that `conversationOf` names.
  *
  * @since 0.1.0
  * @category models
@@ -35,6 +36,7 @@ export interface StartRequest {
   readonly message?: string | undefined
   readonly messages?: ReadonlyArray<TextMessage> | undefined
   readonly conversationId?: string | undefined
+  readonly thread?: string | undefined
   readonly modelId?: string | undefined
   readonly enableThinking?: boolean | undefined
   readonly mode?: RunMode | undefined

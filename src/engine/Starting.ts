@@ -21,6 +21,7 @@ import * as Numbering from "./Numbering.js"
 import { noConversation, noRun } from "./Refusals.js"
 import type { Accepted, StartRequest } from "./RunEngine.js"
 import type { Supervisor } from "./Supervisor.js"
+import * as Threads from "./Threads.js"
 
 type Refusal = NotFound | Conflict | Unprocessable | LimitReached | Unavailable
 
@@ -161,8 +162,7 @@ export const start = (
     const currentDocument = yield* openDocument(env, request.currentDocument, user)
     const row = yield* create(env, supervisor, {
       user,
-      existing: request.conversationId !== undefined,
-      conversationId: request.conversationId ?? (yield* env.ids.conversation),
+      ...(yield* place(env, user, asked)),
       title: title(userMessage),
       userMessageId: yield* env.ids.message,
       model,
@@ -188,6 +188,16 @@ export const start = (
     if (request.onBusy === "interrupt" && row.created) yield* endEarlier(env, supervisor, user, row)
     return row
   })
+
+/** Where the run belongs, and whether that must be there already. */
+const place = ({ ids }: Environment, user: string, { conversationId, thread }: StartRequest) => {
+  if (conversationId !== undefined) return Effect.succeed({ conversationId, existing: true })
+  // An id that nobody has yet must look like one that somebody else has.
+  if (thread !== undefined) {
+    return Effect.succeed({ conversationId: Threads.conversationOf(user, thread), existing: Threads.isId(thread) })
+  }
+  return Effect.map(ids.conversation, (conversationId) => ({ conversationId, existing: false }))
+}
 
 const unknownModel = (env: Environment, model: string): Unprocessable =>
   new Unprocessable({

@@ -26,8 +26,13 @@ const isRecord = (value: unknown): value is { readonly [key: string]: unknown } 
 
 const traceparent = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/
 
-/** The caller's trace context; one that is malformed is no reason to refuse a request. */
-const traceOf = (request: HttpServerRequest): string | undefined => {
+/**
+ * The caller's trace context; one that is malformed is no reason to refuse a request.
+ *
+ * @since 0.1.0
+ * @category requests
+ */
+export const traceOf = (request: HttpServerRequest): string | undefined => {
   const header = request.headers.traceparent
   return header !== undefined && traceparent.test(header) ? header : undefined
 }
@@ -87,8 +92,16 @@ export const answer = (run: Accepted, background: boolean) =>
 const tooLong = (path: string, limit: "maxMessages" | "maxMessageChars", message: string) =>
   Either.left(new PayloadTooLarge({ message: `${path}: ${message}`, path, limit }))
 
-/** What the schema can not say: one of the two ways to bring the message, and the limits of this server. */
-const checked = (body: typeof Schemas.StartBody.Type, limits: Serving["Type"]["limits"]) =>
+/**
+ * What the schema can not say: one of the two ways to bring the message, and the limits of this server.
+ *
+ * @since 0.1.0
+ * @category requests
+ */
+export const checked = <Body extends Pick<typeof Schemas.StartBody.Type, "message" | "messages">>(
+  body: Body,
+  limits: Serving["Type"]["limits"]
+) =>
   Either.gen(function* () {
     const { message, messages } = body
     if ((message === undefined) === (messages === undefined)) {

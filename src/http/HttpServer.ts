@@ -22,6 +22,7 @@ import * as Assets from "./Assets.js"
 import { Authentication, layerAuthorization } from "./Auth.js"
 import * as Connections from "./Connections.js"
 import * as Errors from "./Errors.js"
+import * as HandlersAiSdk from "./HandlersAiSdk.js"
 import * as HandlersChat from "./HandlersChat.js"
 import * as HandlersConversations from "./HandlersConversations.js"
 import * as HandlersMetrics from "./HandlersMetrics.js"
@@ -94,7 +95,7 @@ const serve = (options: Options) =>
     const app = yield* HttpRouter.withRouterConfig(HttpApiBuilder.httpApp, { caseSensitive: true })
     yield* PlatformServer.serveEffect(app).pipe(
       // A span that lasts as long as somebody watches tells nothing, and would be kept for each of them.
-      HttpMiddleware.withTracerDisabledWhenEffect(({ url }) => /\/events(\?|$)/.test(url)),
+      HttpMiddleware.withTracerDisabledWhenEffect(({ url }) => /\/(events|stream)(\?|$)/.test(url)),
       Effect.provideService(PlatformServer.HttpServer, server)
     )
     yield* Effect.addFinalizer(() => drain(connections, engine, serving))
@@ -121,7 +122,8 @@ export const layer = (
     HandlersRuns.layer,
     HandlersConversations.layer,
     HandlersServer.layer,
-    HandlersMetrics.layer
+    HandlersMetrics.layer,
+    HandlersAiSdk.layer
   )
   const api = HttpApiBuilder.api(RunsApi).pipe(Layer.provide(groups), Layer.provide(layerAuthorization))
   return Layer.scoped(PlatformServer.HttpServer, serve(options)).pipe(

@@ -27,17 +27,35 @@ export interface Format {
 }
 
 /**
- * `first` and `last` are text around the log; `run` starts an effect and answers how to interrupt it.
+ * What a stream makes of a log.
+ *
+ * - `verdict`: whether the stream goes on behind this cursor, has come to its end, or has to be cut, because what it has
+ *   said does not hold any more
+ * - `last`: what it ends with
+ * - `whole`: its readers take a clean end for the end of the run. A stream that is ended early is cut then
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Writer {
+  readonly write: (frames: ReadonlyArray<Frame>) => Uint8Array
+  readonly heartbeat: string
+  readonly verdict: (cursor: number) => "on" | "over" | "cut"
+  readonly last: () => string | undefined
+  readonly whole: boolean
+}
+
+/**
+ * `first` is the text before the log; `run` starts an effect and answers how to interrupt it.
  *
  * @since 0.1.0
  * @category models
  */
 export interface Options {
-  readonly format: Format
+  readonly writer: Writer
   readonly first: string
   readonly view?: View | undefined
   readonly after: number
-  readonly last?: string | undefined
   readonly run: <A>(effect: Effect.Effect<A>, options: { readonly onExit: (exit: Exit.Exit<A>) => void }) => () => void
 }
 
@@ -71,6 +89,20 @@ const encode = (frames: ReadonlyArray<Frame>, format: Format): Uint8Array => {
   if (first !== undefined && last !== undefined) shared.set(first, { last, format, bytes })
   return bytes
 }
+
+/**
+ * Writes every event the same way for all readers, and `last` after them.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const plain = (format: Format, last?: string): Writer => ({
+  write: (frames) => encode(frames, format),
+  heartbeat: format.heartbeat,
+  verdict: () => "on",
+  last: () => last,
+  whole: false
+})
 
 const ended: Pull = { _tag: "end" }
 
@@ -117,6 +149,10 @@ export class LogReadable extends Readable {
   /** Ends the response after what it has, without breaking a frame. */
   end(): void {
     if (this.over) return
+    if (this.options.writer.whole) {
+      this.cut()
+      return
+    }
     this.over = true
     this.interrupt?.()
     this.push(null)
@@ -128,11 +164,16 @@ export class LogReadable extends Readable {
   }
 
   private look(pulse = false): void {
-    const { format, run, view } = this.options
-    const found = view?.poll(this.cursor, this.ring)
-    if (found === "waiting") {
+    const { run, view, writer } = this.options
+    const verdict = writer.verdict(this.cursor)
+    const found = verdict === "on" ? view?.poll(this.cursor, this.ring) : undefined
+    if (verdict === "cut") {
+      this.cut()
+    } else if (verdict === "over") {
+      this.finish()
+    } else if (found === "waiting") {
       this.waiting = true
-      if (pulse) this.push(bytesOf(format.heartbeat))
+      if (pulse) this.push(bytesOf(writer.heartbeat))
     } else if (found !== undefined) {
       this.show(found)
     } else if (view === undefined) {
@@ -150,18 +191,32 @@ export class LogReadable extends Readable {
 
   private answer(pull: Pull): void {
     if (pull._tag === "end") this.finish()
-    else if (pull._tag === "idle") this.push(bytesOf(this.options.format.heartbeat))
+    else if (pull._tag === "idle") this.push(bytesOf(this.options.writer.heartbeat))
     else this.show(pull.frames)
   }
 
   private show(frames: ReadonlyArray<Frame>): void {
     this.cursor = frames.at(-1)?.seq ?? this.cursor
-    this.push(encode(frames, this.options.format))
+    const bytes = this.options.writer.write(frames)
+    // A stream that is given nothing does not ask again.
+    if (bytes.length === 0) this.look()
+    else this.push(bytes)
   }
 
   private finish(): void {
+    const { writer } = this.options
+    if (writer.whole && writer.verdict(this.cursor) !== "over") {
+      this.cut()
+      return
+    }
     this.over = true
-    if (this.options.last !== undefined) this.push(bytesOf(this.options.last))
+    const last = writer.last()
+    if (last !== undefined) this.push(bytesOf(last))
     this.push(null)
+  }
+
+  /** The reader sees that something is missing, and comes back. */
+  private cut(): void {
+    this.destroy()
   }
 }

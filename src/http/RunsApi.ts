@@ -16,6 +16,7 @@ import { AgentRunCheckpoint } from "../domain/Checkpoint.js"
 import { Envelope } from "../domain/Envelope.js"
 import { CurrentUser } from "../domain/Owner.js"
 import * as RunError from "../domain/RunError.js"
+import * as Adapters from "./AdaptersApi.js"
 import * as Body from "./RunsSchemas.js"
 
 /**
@@ -386,6 +387,14 @@ export class MetricsGroup extends HttpApiGroup.make("metrics")
   )
   .middleware(Authorization) {}
 
+/**
+ * What the AI SDK's own client talks to.
+ *
+ * @since 0.1.0
+ * @category api
+ */
+export class AiSdkGroup extends Adapters.aiSdk.middleware(Authorization) {}
+
 /** What the platform adds by itself and this server never sends: it says `BadRequest` instead. */
 const unsent = ["HttpApiDecodeError", "Issue", "PropertyKey"]
 
@@ -415,6 +424,7 @@ export class RunsApi extends HttpApi.make("runlet")
   .add(ConversationsGroup)
   .add(ServerGroup)
   .add(MetricsGroup)
+  .add(AiSdkGroup)
   .addError(BadRequest, { status: 400 })
   .addError(Forbidden, { status: 403 })
   .addError(MethodNotAllowed, { status: 405 })

@@ -12,7 +12,7 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { CurrentUser } from "../domain/Owner.js"
 import type { View } from "../engine/RunEngine.js"
-import { bytesOf, type Format, LogReadable } from "./LogReadable.js"
+import { bytesOf, type Format, LogReadable, plain, type Writer } from "./LogReadable.js"
 import { Serving } from "./Serving.js"
 import * as Sse from "./Sse.js"
 
@@ -72,27 +72,43 @@ export const respond = (
 ): Effect.Effect<HttpServerResponse.HttpServerResponse, never, HttpServerRequest | Serving | Scope.Scope> =>
   Effect.gen(function* () {
     const { headers } = yield* HttpServerRequest
-    const { reading } = yield* Serving
     const { control, last, runId, view } = shown
     const format = formatOf(headers.accept)
-    const body = new LogReadable({
-      format,
+    return yield* send({
+      writer: plain(format, last && format.control(last)),
       first: format.preamble + (control === undefined ? "" : format.control(control)),
       view,
       after: shown.after ?? 0,
-      last: last && format.control(last),
-      run: Runtime.runCallback(yield* Effect.runtime<never>())
-    })
-    yield* reading(() => body.end())
-    return HttpServerResponse.raw(body, {
-      contentType: format.contentType,
       headers: {
+        "content-type": format.contentType,
         "cache-control": "no-cache, no-transform",
         "x-accel-buffering": "no",
         "x-run-id": runId,
         location: `/runs/${runId}`
       }
     })
+  })
+
+/**
+ * The response that a writer makes of the log behind `after`; `first` is sent at once.
+ *
+ * @since 0.1.0
+ * @category responses
+ */
+export const send = (options: {
+  readonly writer: Writer
+  readonly first: string
+  readonly view?: View | undefined
+  readonly after: number
+  readonly headers: Readonly<Record<string, string>>
+}): Effect.Effect<HttpServerResponse.HttpServerResponse, never, Serving | Scope.Scope> =>
+  Effect.gen(function* () {
+    const { reading } = yield* Serving
+    const { after, first, headers, view, writer } = options
+    const run = Runtime.runCallback(yield* Effect.runtime<never>())
+    const body = new LogReadable({ writer, first, view, after, run })
+    yield* reading(() => body.end())
+    return HttpServerResponse.raw(body, { contentType: headers["content-type"], headers })
   })
 
 /**

@@ -27,6 +27,7 @@ describe("the README's TypeScript", () => {
     "runlet/ai/openai": "src/model/OpenAiResponses.ts",
     "runlet/ai/anthropic": "src/model/Anthropic.ts",
     "runlet/mcp": "src/tool/mcp/McpServers.ts",
+    "runlet/adapters": "src/adapters/index.ts",
     "runlet/client": "src/client/index.ts",
     "runlet/testing": "src/testing/index.ts"
   }
