@@ -87,6 +87,7 @@ const words: ReadonlyMap<string, Kind> = new Map<string, Kind>([
   ["model_not_found", kinds.notFound],
   ["not_found_error", kinds.notFound],
   ["context_length_exceeded", kinds.contextLength],
+  ["request_too_large", kinds.contextLength],
   ["exceed_context_size_error", kinds.contextLength],
   ["content_filter", kinds.contentFilter],
   ["content_policy_violation", kinds.contentFilter],
@@ -126,6 +127,17 @@ const ofStatus = (status: number): Kind => {
       return kinds.overloaded
   }
   return status >= 500 ? kinds.serverError : kinds.badRequest
+}
+
+/** Servers without a word for it say so in a sentence. */
+const isTooLong = (status: number, body: unknown): boolean => {
+  const error = errorOf(body)
+  const message = typeof error === "object" && error !== null && "message" in error ? error.message : undefined
+  return (
+    (status === 400 || status === 413 || status === 422) &&
+    typeof message === "string" &&
+    /prompt is too long|maximum context length|context window/i.test(message)
+  )
 }
 
 /** Words that say more than these statuses do; for the rest the status is the better witness. */
@@ -185,7 +197,7 @@ export const errorOf = (body: unknown): unknown => {
  * @category constructors
  */
 export const fromStatus = (status: number, body: unknown, retryAfterMs: number | undefined): ModelError => {
-  const byStatus = ofStatus(status)
+  const byStatus = isTooLong(status, body) ? kinds.contextLength : ofStatus(status)
   const said = wordOf(body)
   const detail = said === undefined ? `HTTP ${status}` : `HTTP ${status}, ${said.word}`
   return make(said !== undefined && refines(status, said.kind) ? said.kind : byStatus, detail, retryAfterMs)

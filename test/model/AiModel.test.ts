@@ -7,6 +7,8 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
+import * as Agent from "../../src/agent/Agent.js"
+import * as AiAgent from "../../src/agent/AiAgent.js"
 import * as AiModel from "../../src/model/AiModel.js"
 import { sideOf } from "../../src/model/AiPrompt.js"
 import type { ModelRequest } from "../../src/model/Model.js"
@@ -76,6 +78,22 @@ describe("a language model of @effect/ai", () => {
         usage: { ...usage, costUsd: (60 * 2 + 40 * 1 + 10 * 10) / 1e6 }
       })
     })
+  )
+
+  it.effect("is the model of an agent by one layer", () =>
+    Effect.gen(function* () {
+      const agent = yield* Agent.Agent
+      expect([...agent.models.keys(), agent.defaultModel, agent.instructions]).toEqual(["mine", "mine", "Be brief."])
+      const model = agent.models.get("mine")
+      expect(model === undefined ? undefined : textOf((yield* collect(model)).parts)).toBe("Hello")
+    }).pipe(
+      Effect.provide(
+        Layer.provide(
+          AiAgent.layer({ name: "mine", instructions: "Be brief." }),
+          layerOf(chunks(text("Hello"), [finish()]))
+        )
+      )
+    )
   )
 
   it.effect("is offered tools with their own schemas, which it need not keep to", () =>

@@ -279,6 +279,12 @@ describe("failures of Anthropic's Messages interface", () => {
     ["a wrong key", Wire.refusal(401, "authentication_error"), { code: "unauthorized", retryable: false }],
     ["an unknown model", Wire.refusal(404, "not_found_error"), { code: "model_not_found", retryable: false }],
     ["an invalid request", Wire.refusal(400, "invalid_request_error"), { code: "bad_request", retryable: false }],
+    [
+      "too long a conversation",
+      Wire.refusal(400, "invalid_request_error", undefined, "prompt is too long: 210000 tokens > 200000 maximum"),
+      { code: "context_length", retryable: false, recoverable: false }
+    ],
+    ["too large a request", Wire.refusal(413, "request_too_large"), { code: "context_length", retryable: false }],
     ["a fault of the server", Wire.refusal(500, "api_error"), { code: "server_error", retryable: true }],
     [
       "an overload in the middle of a stream, which stays open",

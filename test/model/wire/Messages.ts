@@ -75,15 +75,20 @@ export const begun = (
 export const turn = (blocks: ReadonlyArray<Block>, stopReason?: string): Script.Reply =>
   begun(blocks, end(stopReason ?? (blocks.some((block) => "call" in block) ? "tool_use" : "end_turn")))
 
-const error = (type: string) => ({ type, message: "No. sk-canary-77f0a1" })
+const error = (type: string, message = "No. sk-canary-77f0a1") => ({ type, message })
 
 export const errorEvent = (type: string): Script.Step => event("error", { error: error(type) })
 
-export const refusal = (status: number, type: string, headers?: Script.Reply["headers"]): Script.Reply =>
+export const refusal = (
+  status: number,
+  type: string,
+  headers?: Script.Reply["headers"],
+  message?: string
+): Script.Reply =>
   Script.body(
     status,
     "application/json",
-    JSON.stringify({ type: "error", error: error(type), request_id: "req_1" }),
+    JSON.stringify({ type: "error", error: error(type, message), request_id: "req_1" }),
     headers
   )
 

@@ -239,6 +239,34 @@ describe("addresses of MCP servers", () => {
     })
   )
 
+  it.scopedLive("may keep no sessions and answer in plain JSON", () =>
+    Effect.gen(function* () {
+      const place = yield* Support.http({ STATELESS: "1" })
+      const servers = yield* McpServers.make({ servers: { box: place.config }, maxMessageBytes: 2_000_000 })
+      expect(yield* run(find(servers, "box_save"), "this")).toMatchObject({ ok: true, result: "saved this" })
+      expect(yield* run(find(servers, "box_huge"), "3000000")).toMatchObject({ ok: false })
+      expect(yield* run(find(servers, "box_die_write"))).toMatchObject({ _tag: "InDoubt" })
+      yield* place.revive
+      expect(yield* run(find(servers, "box_echo"), "back")).toMatchObject({ ok: true })
+      expect(place.journal().filter(({ called }) => called === "die_write")).toHaveLength(1)
+    })
+  )
+
+  it.scopedLive("that are gone are a failure of the call, for certain: nothing was sent", () =>
+    Effect.gen(function* () {
+      const place = yield* Support.http()
+      const servers = yield* McpServers.make({ servers: { box: place.config } })
+      const pid = place.journal()[0]?.pid ?? 0
+      process.kill(pid, "SIGKILL")
+      yield* eventually("its end", () => (Support.isAlive(pid) ? undefined : true))
+      expect(yield* run(find(servers, "box_save"), "x")).toMatchObject({
+        _tag: "Settled",
+        ok: false,
+        result: { error: expect.stringContaining("did not run the tool") }
+      })
+    })
+  )
+
   it.scopedLive("are let go of when a call is cancelled", () =>
     Effect.gen(function* () {
       const place = yield* Support.http()

@@ -137,6 +137,15 @@ const serveHttp = (port: number) => {
       return
     }
     if (known !== undefined) return known.handleRequest(request, response)
+    if (process.env.STATELESS !== undefined) {
+      if (request.method !== "POST") {
+        response.writeHead(405).end()
+        return
+      }
+      const once = new StreamableHTTPServerTransport({ enableJsonResponse: true })
+      await make().connect(once as Parameters<Server["connect"]>[0])
+      return once.handleRequest(request, response)
+    }
     const transport = new StreamableHTTPServerTransport({
       sessionIdGenerator: () => randomUUID(),
       onsessioninitialized: (session) => {
