@@ -209,7 +209,7 @@ export const restart = aboutProcess("restart", false)
 export const stop = aboutProcess("stop", true)
 
 /**
- * Time passes.
+ * Lets time pass: 20 milliseconds, or up to 20 seconds, which is longer than a lease.
  *
  * @since 0.1.0
  * @category commands
