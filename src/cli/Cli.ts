@@ -8,6 +8,7 @@ import * as Command from "@effect/cli/Command"
 import * as ValidationError from "@effect/cli/ValidationError"
 import * as Effect from "effect/Effect"
 import * as Backup from "./Backup.js"
+import * as Chat from "./Chat.js"
 import * as Conformance from "./Conformance.js"
 import * as Doctor from "./Doctor.js"
 import { Failure } from "./Failure.js"
@@ -28,6 +29,7 @@ const root = (wiring: Serve.Wiring) =>
     Command.withDescription("Durable, resumable agent runs"),
     Command.withSubcommands([
       Serve.command(wiring),
+      Chat.command,
       Runs.command,
       Trace.command,
       Backup.command,

@@ -23,7 +23,8 @@ export type Reply =
 
 /**
  * - `write`: to the standard output; `note`: to the error stream, for what is no part of the answer
- * - `isStyled`: whether the output understands colours and is wanted to; `isWatched`: whether a person sees the notes
+ * - `isTerminal`: whether a person sees the output; `isStyled`: whether it has colours; `isWatched`: whether a person
+ *   sees the notes
  * - `isInteractive`: whether a person can be asked. `ask` gives the lines that were typed or pasted at once as one text;
  *   `prefill` can be edited
  * - `hasInput`: whether something other than a keyboard is the standard input, which `input` reads to its end
@@ -35,6 +36,7 @@ export type Reply =
 export interface Shape {
   readonly write: (text: string) => Effect.Effect<void>
   readonly note: (text: string) => Effect.Effect<void>
+  readonly isTerminal: boolean
   readonly isStyled: boolean
   readonly isWatched: boolean
   readonly isInteractive: boolean
@@ -79,7 +81,7 @@ const ask = (history: History, prompt: string, prefill: string): Effect.Effect<R
         return first
       }
       yield* Effect.sleep(pasteMs)
-      const [more] = yield* replies.takeAll
+      const more = yield* replies.clear
       const lines = [first.text, ...[...more].flatMap((reply) => (reply._tag === "Line" ? [reply.text] : []))]
       if (lines.length > 1 && editor.line !== "") {
         lines.push(editor.line)
@@ -120,10 +122,11 @@ const make = (): Shape => {
   return {
     write: (text) => Effect.sync(() => void stdout.write(text)),
     note: (text) => Effect.sync(() => void stderr.write(text)),
-    isStyled: stdout.isTTY && stdout.hasColors(),
-    isWatched: stderr.isTTY,
-    isInteractive: stdin.isTTY && stdout.isTTY,
-    hasInput: !stdin.isTTY,
+    isTerminal: stdout.isTTY === true,
+    isStyled: stdout.isTTY === true && stdout.hasColors(),
+    isWatched: stderr.isTTY === true,
+    isInteractive: stdin.isTTY === true && stdout.isTTY === true,
+    hasInput: stdin.isTTY !== true,
     columns: Effect.sync(() => (stdout.isTTY ? stdout.columns || 80 : 1000)),
     input: Effect.promise(() => textOf(stdin)),
     ask: (prompt, prefill = "") => ask(history, prompt, prefill),

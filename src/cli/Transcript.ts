@@ -196,6 +196,15 @@ export const step = (transcript: Transcript, envelope: Envelope, manner: Manner)
 }
 
 /**
+ * A line that is no event, among what was written.
+ *
+ * @since 0.1.0
+ * @category writing
+ */
+export const remark = (transcript: Transcript, line: string): readonly [Transcript, string] =>
+  append(transcript, "notes", `${line}\n`, `${line}\n`)
+
+/**
  * What ends the line that was written last, if it is not ended.
  *
  * @since 0.1.0
