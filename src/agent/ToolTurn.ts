@@ -11,6 +11,7 @@ import type { AgentEvent, EventOf } from "../domain/AgentEvent.js"
 import { IdGenerator } from "../domain/Ids.js"
 import type { CurrentDocument } from "../domain/RunInput.js"
 import type { Call, RunState } from "../domain/RunState.js"
+import * as Tracing from "../domain/Tracing.js"
 import * as Json from "../tool/Json.js"
 import type { Tool, ToolContext } from "../tool/Tool.js"
 import * as ToolRunner from "../tool/ToolRunner.js"
@@ -190,14 +191,31 @@ const runAct = (
       return yield* mailbox.offer(Emission.durable([event]))
     }
     yield* setting.guard
-    const outcome = yield* ToolRunner.run({
-      tool,
-      phase,
-      input: checked.right,
-      context,
-      timeoutMs: tool.timeoutMs ?? setting.toolTimeoutMs,
-      maxResultBytes: setting.maxResultBytes
-    })
+    const outcome = yield* Tracing.spanned(
+      `execute_tool ${tool.name}`,
+      {
+        attributes: {
+          "gen_ai.operation.name": "execute_tool",
+          "gen_ai.tool.name": tool.name,
+          "gen_ai.tool.call.id": call.id,
+          "gen_ai.tool.type": "function",
+          "gen_ai.conversation.id": context.conversationId,
+          "runlet.run.id": context.runId,
+          "runlet.tool.kind": call.kind,
+          "runlet.tool.phase": phase
+        }
+      },
+      () =>
+        ToolRunner.run({
+          tool,
+          phase,
+          input: checked.right,
+          context,
+          timeoutMs: tool.timeoutMs ?? setting.toolTimeoutMs,
+          maxResultBytes: setting.maxResultBytes
+        }),
+      (exit) => (exit._tag === "Success" ? failureOf(exit.value) : undefined)
+    )
     switch (outcome._tag) {
       case "Conflict":
         return yield* mailbox.offer(Emission.durable([conflict(outcome.message)]))
@@ -223,6 +241,18 @@ const runAct = (
       }
     }
   }).pipe(Effect.asVoid)
+
+/** The kind of failure that an outcome is, in a word. */
+const failureOf = (outcome: ToolRunner.ToolOutcome): string | undefined => {
+  switch (outcome._tag) {
+    case "Conflict":
+      return "conflict"
+    case "InDoubt":
+      return "in_doubt"
+    case "Settled":
+      return outcome.ok ? undefined : "tool_error"
+  }
+}
 
 const stateOf = (phase: RunAct["phase"], ok: boolean, unsure: boolean): EventOf<"tool-call-result">["state"] => {
   if (!ok) return unsure ? "in_doubt" : "done"

@@ -103,6 +103,7 @@ export interface Turn {
  *
  * - `stale`: recoveries since the last `model-end` or `tool-call-result`
  * - `resumedSeq`: where the present attempt began; `dropped`: ids of calls that earlier attempts left behind
+ * - `trace`: the W3C `traceparent` of the present attempt, if it is recorded
  * - `activeMs`: time spent running before `activeSince`; waiting for a person or in the queue does not count
  *
  * @since 0.1.0
@@ -116,6 +117,7 @@ export interface RunState {
   readonly recoverable?: boolean | undefined
   readonly end?: TerminalEvent | undefined
   readonly attempt: number
+  readonly trace?: string | undefined
   readonly stale: number
   readonly resumedSeq: number
   readonly dropped: ReadonlyArray<string>
@@ -208,6 +210,7 @@ const apply = (state: RunState, event: AgentEvent, seq: number, at: number): Run
   switch (event.type) {
     case "run-start":
       next.start = event
+      next.trace = event.trace
       next.createdAt = at
       break
     case "run-resumed":
@@ -369,6 +372,7 @@ const resume = (state: Draft<RunState>, event: EventOf<"run-resumed">): void => 
   const { open } = state
   state.end = undefined
   state.attempt = event.attempt
+  state.trace = event.trace
   state.stale = event.reason === "recovery" ? state.stale + 1 : 0
   state.resumedSeq = state.seq
   state.dropped = [...state.dropped, ...droppedToolCallIds]

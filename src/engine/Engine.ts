@@ -28,6 +28,7 @@ import { ResultCache } from "./ResultCache.js"
 import * as Resuming from "./Resuming.js"
 import * as Retention from "./Retention.js"
 import { RunEngine } from "./RunEngine.js"
+import * as Spans from "./Spans.js"
 import * as Starting from "./Starting.js"
 import * as Supervisor from "./Supervisor.js"
 import * as Viewing from "./Viewing.js"
@@ -67,6 +68,7 @@ const make = (
       cache: new ResultCache(),
       documents: yield* OpenDocuments,
       secrets: yield* Secrets,
+      recorder: yield* Spans.recorder,
       limitUsers: options.limitUsers ?? true,
       // A store that can not tell the time can not store anything either; that is found out soon enough.
       now: Effect.catchAll(store.now, () => Clock.currentTimeMillis),

@@ -13,6 +13,7 @@ import type { RunStore } from "../store/RunStore.js"
 import type { LiveTails } from "./LiveTail.js"
 import type { Process } from "./Process.js"
 import type { ResultCache } from "./ResultCache.js"
+import type { Recorder } from "./Spans.js"
 
 /**
  * `now` is the store's clock, by which leases and approvals run out; `retention` is how long events and runs are kept
@@ -32,6 +33,8 @@ export interface Environment {
   readonly documents: OpenDocuments["Type"]
   readonly secrets: Secrets["Type"]
   readonly now: Effect.Effect<number>
+  /** Who records spans, if anybody does. */
+  readonly recorder: Recorder | undefined
   /** Whether the limits per user apply. */
   readonly limitUsers: boolean
   readonly retention: { readonly eventsMs: number; readonly runsMs: number }

@@ -5,16 +5,19 @@
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import type * as Tracer from "effect/Tracer"
 import { CurrentUser } from "../domain/Owner.js"
 import { InvalidCursor, type NotFound } from "../domain/RunError.js"
 import type * as Fold from "../domain/RunState.js"
 import * as RunStatus from "../domain/RunStatus.js"
+import * as Tracing from "../domain/Tracing.js"
 import type { RunRow, StoreError } from "../store/RunStore.js"
 import type { Environment } from "./Environment.js"
 import { noRun } from "./Refusals.js"
 import type { Accepted, Resumed } from "./RunEngine.js"
 import * as RunLog from "./RunLog.js"
 import type { Decision } from "./RunWriter.js"
+import * as Spans from "./Spans.js"
 import type { Supervisor } from "./Supervisor.js"
 
 /**
@@ -110,6 +113,7 @@ const attempt = (
       )
     }
     let refused: Resumed | undefined
+    let span: Tracer.Span | undefined
     const decide = (state: Fold.RunState): Decision | undefined => {
       refused = undefined
       if (state.status !== "failed" || state.recoverable !== true) return undefined
@@ -119,6 +123,13 @@ const attempt = (
         return undefined
       }
       const { _tag: _, ...lengths } = decision
+      // One that was begun in vain is never ended, and so never seen.
+      span = Spans.begin(env.recorder, row, model, state, {
+        _tag: "again",
+        attempt: state.attempt + 1,
+        caller: options.trace
+      })
+      const trace = Tracing.traceparent(env.recorder === undefined ? Tracing.parse(options.trace) : span)
       return {
         events: [
           {
@@ -126,7 +137,7 @@ const attempt = (
             attempt: state.attempt + 1,
             reason: "resume",
             ...lengths,
-            ...(options.trace !== undefined && { trace: options.trace })
+            ...(trace !== undefined && { trace })
           }
         ],
         raiseEpoch: true
@@ -147,7 +158,7 @@ const attempt = (
         decide
       ).pipe(
         Effect.tap(({ row: acquired, written }) =>
-          written && acquired !== undefined ? supervisor.launch(acquired, "claimed") : Effect.void
+          written && acquired !== undefined ? supervisor.launch(acquired, "claimed", span) : Effect.void
         )
       )
     )

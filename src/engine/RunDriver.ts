@@ -12,6 +12,7 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
+import type * as Tracer from "effect/Tracer"
 import * as AgentLoop from "../agent/AgentLoop.js"
 import * as Closing from "../agent/Closing.js"
 import type { Emission } from "../agent/Emission.js"
@@ -23,16 +24,18 @@ import * as Metrics from "../domain/Metrics.js"
 import type { RunInput } from "../domain/RunInput.js"
 import * as Fold from "../domain/RunState.js"
 import * as RunStatus from "../domain/RunStatus.js"
+import * as Tracing from "../domain/Tracing.js"
 import type { Model } from "../model/Model.js"
 import type { RunRow, StoreError } from "../store/RunStore.js"
 import type { Environment } from "./Environment.js"
 import * as Faults from "./Faults.js"
 import * as RunPrompt from "./RunPrompt.js"
 import type { Decision, RunWriter, WriterClosed } from "./RunWriter.js"
+import * as Spans from "./Spans.js"
 
 /**
- * A run that this process executes. `busy`: an effect is under way that should not be cut off; `stopping`: the process
- * wants to leave, the run stops before its next step.
+ * A run that this process executes. `span`: where it is recorded, if it is; `busy`: an effect is under way that should
+ * not be cut off; `stopping`: the process wants to leave, the run stops before its next step.
  *
  * @since 0.1.0
  * @category models
@@ -40,6 +43,7 @@ import type { Decision, RunWriter, WriterClosed } from "./RunWriter.js"
 export interface ActiveRun {
   readonly row: RunRow
   readonly writer: RunWriter
+  readonly span: Tracer.Span | undefined
   busy: boolean
   stopping: boolean
 }
@@ -93,9 +97,9 @@ export const drive = (env: Environment, active: ActiveRun, mode: Mode): Effect.E
       Effect.flatten
     )
   }).pipe(
-    Effect.withSpan("runlet.run", { attributes: { "runlet.run.id": active.row.runId } }),
     Effect.provideService(IdGenerator, env.ids),
-    Effect.catchAllCause((cause) => (Cause.isInterruptedOnly(cause) ? Effect.interrupt : afterFault(active, cause)))
+    Effect.catchAllCause((cause) => (Cause.isInterruptedOnly(cause) ? Effect.interrupt : afterFault(active, cause))),
+    (work) => Spans.working(env.recorder, active.span, () => active.writer.state, work)
   )
 
 const close = (
@@ -139,8 +143,9 @@ const afterFault = (active: ActiveRun, cause: Cause.Cause<WriterClosed | StoreEr
 }
 
 /** Begins a new attempt of a run that was cut short; false when there is none. */
-const recover = (env: Environment, { row, writer }: ActiveRun): Effect.Effect<boolean, WriterClosed> =>
+const recover = (env: Environment, { row, span, writer }: ActiveRun): Effect.Effect<boolean, WriterClosed> =>
   Effect.gen(function* () {
+    const trace = Tracing.traceparent(span)
     const model = env.agent.models.get(row.model)
     const decided = yield* writer.transact((state) => {
       if (!RunStatus.isExecuting(state.status)) return undefined
@@ -154,7 +159,17 @@ const recover = (env: Environment, { row, writer }: ActiveRun): Effect.Effect<bo
         return { events: Closing.closing(state, end), giveUp: true }
       }
       const { _tag: _, ...lengths } = decision
-      return { events: [{ type: "run-resumed", attempt: state.attempt + 1, reason: "recovery", ...lengths }] }
+      return {
+        events: [
+          {
+            type: "run-resumed",
+            attempt: state.attempt + 1,
+            reason: "recovery",
+            ...lengths,
+            ...(trace !== undefined && { trace })
+          }
+        ]
+      }
     })
     return RunStatus.isExecuting(decided.state.status)
   })
@@ -202,59 +217,77 @@ const loop = (
     }
     const base = yield* RunPrompt.material(env, row, input, yield* writer.settled)
     const currentDocument = input.currentDocument
-    while (true) {
-      const state = yield* writer.settled
-      if (active.stopping) return
-      const step = model === undefined && !RunStatus.isEnded(state.status) ? noModel(row.model) : nextStep(state, facts)
-      switch (step._tag) {
-        case "Rest":
-          return
-        case "CallModel":
-        case "RunTools":
-        case "Settle": {
-          if (model === undefined) return
-          active.busy =
-            step._tag === "RunTools" &&
-            step.acts.some((act) => act._tag === "Run" && act.phase !== "preview" && act.call.kind !== "readonly")
-          const setting: AgentLoop.Setting = {
-            user: row.userId,
-            state,
-            model,
-            input,
-            catalog,
-            currentDocument,
-            toolTimeoutMs: agent.limits.toolTimeoutMs,
-            maxResultBytes: agent.limits.maxToolResultBytes,
-            approvalTtlMs: agent.limits.approvalTtlMs,
-            secrets: env.secrets,
-            now: env.now,
-            guard: guard(env, active),
-            remember: (tool, call, result) => {
-              if (tool.cacheable !== true) return
-              env.cache.set({ user: row.userId, tool: tool.name, input: call.input?.value, currentDocument }, result)
-            },
-            prompt: (at, draft) => Effect.orDie(RunPrompt.build(store, row, base, model, at, draft))
-          }
-          yield* each(AgentLoop.run(setting, step), (emission) => carryOut(env, active, emission)).pipe(
-            Effect.withSpan(`runlet.${step._tag === "CallModel" ? "model" : "tools"}`, {
-              attributes: { "runlet.iteration": state.iteration }
-            })
-          )
+    const setting: Omit<AgentLoop.Setting, "model" | "state"> = {
+      user: row.userId,
+      input,
+      catalog,
+      currentDocument,
+      toolTimeoutMs: agent.limits.toolTimeoutMs,
+      maxResultBytes: agent.limits.maxToolResultBytes,
+      approvalTtlMs: agent.limits.approvalTtlMs,
+      secrets: env.secrets,
+      now: env.now,
+      guard: guard(env, active),
+      remember: (tool, call, result) => {
+        if (tool.cacheable !== true) return
+        env.cache.set({ user: row.userId, tool: tool.name, input: call.input?.value, currentDocument }, result)
+      },
+      prompt: (at, draft) => Effect.orDie(RunPrompt.build(store, row, base, model, at, draft))
+    }
+    const look = Effect.map(writer.settled, (state): Sight => {
+      if (active.stopping) return { state, step: { _tag: "Rest" } }
+      const lost = model === undefined && !RunStatus.isEnded(state.status)
+      return { state, step: lost ? noModel(row.model) : nextStep(state, facts) }
+    })
+
+    const act = (able: Model, state: Fold.RunState, step: AgentLoop.ActiveStep) => {
+      active.busy =
+        step._tag === "RunTools" &&
+        step.acts.some((one) => one._tag === "Run" && one.phase !== "preview" && one.call.kind !== "readonly")
+      const emissions = AgentLoop.run({ ...setting, model: able, state }, step)
+      const store = (emission: Emission) => carryOut(env, active, emission)
+      return Effect.map(
+        step._tag === "CallModel"
+          ? Spans.calling(row, able, (seen) =>
+              each(emissions, (emission) => {
+                seen(emission)
+                return store(emission)
+              })
+            )
+          : each(emissions, store),
+        () => {
           active.busy = false
-          break
         }
-        case "AwaitApproval":
-        case "EndIteration":
-        case "Finish":
-        case "Fail": {
-          const decided = yield* writer.transact((current, now) =>
-            current.seq === state.seq ? decisionOf(step, current, row, now) : undefined
-          )
-          if (decided.written && step._tag !== "EndIteration") return
-        }
-      }
+      )
+    }
+
+    /** What can be done without a decision, up to the next one. */
+    const acts = (able: Model, from: Sight) =>
+      Effect.iterate(from, {
+        while: ({ step }) => isActive(step),
+        body: ({ state, step }) => (isActive(step) ? Effect.zipRight(act(able, state, step), look) : look)
+      })
+
+    while (true) {
+      const seen = yield* look
+      const { state, step } =
+        model !== undefined && isActive(seen.step) ? yield* Spans.iteration(seen, acts(model, seen)) : seen
+      if (step._tag === "Rest" || isActive(step)) return
+      const decided = yield* writer.transact((current, now) =>
+        current.seq === state.seq ? decisionOf(step, current, row, now) : undefined
+      )
+      if (decided.written && step._tag !== "EndIteration") return
     }
   })
+
+/** A state and what comes next in it. */
+interface Sight {
+  readonly state: Fold.RunState
+  readonly step: Step
+}
+
+const isActive = (step: Step): step is AgentLoop.ActiveStep =>
+  step._tag === "CallModel" || step._tag === "RunTools" || step._tag === "Settle"
 
 /** `Stream.runForEach` without a sink: half the price for each delta. */
 const each = <A, E, R>(

@@ -20,6 +20,7 @@ import type { Environment } from "./Environment.js"
 import * as Numbering from "./Numbering.js"
 import { noConversation, noRun } from "./Refusals.js"
 import type { Accepted, StartRequest } from "./RunEngine.js"
+import * as Spans from "./Spans.js"
 import type { Supervisor } from "./Supervisor.js"
 import * as Threads from "./Threads.js"
 
@@ -230,44 +231,50 @@ const create = (
     const assistantMessageId = yield* env.ids.message
     const now = yield* env.now
     const { conversationId, mode, model, regeneratedFrom, userMessageId } = run
-    const outcome = yield* env.store.create({
-      runId,
-      userId: run.user,
-      conversationId,
-      existing: run.existing,
-      title: run.title,
-      userMessageId,
-      assistantMessageId,
-      model,
-      mode,
-      ...(regeneratedFrom !== undefined && {
-        regeneratedFrom: { key: regeneratedFrom.key, runId: regeneratedFrom.runId, ord: regeneratedFrom.ord }
-      }),
-      brought: run.brought,
-      input: run.input,
-      events: firstEvents(
-        env,
-        {
-          type: "run-start",
+    const outcome = yield* Spans.accepting(
+      env.recorder,
+      { row: { runId, conversationId, model }, model: env.agent.models.get(model) },
+      run.trace,
+      (trace) =>
+        env.store.create({
           runId,
-          seq: 1,
+          userId: run.user,
           conversationId,
+          existing: run.existing,
+          title: run.title,
           userMessageId,
           assistantMessageId,
           model,
           mode,
-          ...(regeneratedFrom !== undefined && { regeneratedFrom: regeneratedFrom.runId }),
-          ...(run.trace !== undefined && { trace: run.trace })
-        },
-        now
-      ),
-      idempotency: run.idempotency,
-      onlyRepeated: run.onlyRepeated,
-      rejectIfBusy: run.rejectIfBusy,
-      maxQueued: env.agent.limits.maxQueuedRuns,
-      maxConcurrent: env.agent.limits.maxConcurrentRuns,
-      placeForEach: env.limitUsers
-    })
+          ...(regeneratedFrom !== undefined && {
+            regeneratedFrom: { key: regeneratedFrom.key, runId: regeneratedFrom.runId, ord: regeneratedFrom.ord }
+          }),
+          brought: run.brought,
+          input: run.input,
+          events: firstEvents(
+            env,
+            {
+              type: "run-start",
+              runId,
+              seq: 1,
+              conversationId,
+              userMessageId,
+              assistantMessageId,
+              model,
+              mode,
+              ...(regeneratedFrom !== undefined && { regeneratedFrom: regeneratedFrom.runId }),
+              ...(trace !== undefined && { trace })
+            },
+            now
+          ),
+          idempotency: run.idempotency,
+          onlyRepeated: run.onlyRepeated,
+          rejectIfBusy: run.rejectIfBusy,
+          maxQueued: env.agent.limits.maxQueuedRuns,
+          maxConcurrent: env.agent.limits.maxConcurrentRuns,
+          placeForEach: env.limitUsers
+        })
+    )
     if (!("row" in outcome)) return yield* refusal(env, run.model, outcome)
     if (outcome._tag === "Created") {
       Metrics.started()

@@ -11,6 +11,7 @@ import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
+import type * as Tracer from "effect/Tracer"
 import * as Closing from "../agent/Closing.js"
 import type { AgentEvent } from "../domain/AgentEvent.js"
 import { encodeEvent } from "../domain/Envelope.js"
@@ -23,6 +24,7 @@ import * as GroupCommit from "./GroupCommit.js"
 import { type ActiveRun, drive, type Mode } from "./RunDriver.js"
 import * as RunLog from "./RunLog.js"
 import { type Decide, type Decided, RunWriter } from "./RunWriter.js"
+import * as Spans from "./Spans.js"
 
 /**
  * The runs of this process, and what may be done to runs of any process.
@@ -33,8 +35,8 @@ import { type Decide, type Decided, RunWriter } from "./RunWriter.js"
 export interface Supervisor {
   /** There may be something to take from the queue. */
   readonly poke: () => void
-  /** Executes a run that this process has just acquired. */
-  readonly launch: (row: RunRow, mode: Mode) => Effect.Effect<void, StoreError>
+  /** Executes a run that this process has just acquired, in `span` if it was begun already. */
+  readonly launch: (row: RunRow, mode: Mode, span?: Tracer.Span) => Effect.Effect<void, StoreError>
   /** The run, if this process executes it. */
   readonly active: (key: number) => ActiveRun | undefined
   /** How many runs this process executes. */
@@ -129,7 +131,7 @@ export const make = (
 
     const stop = (key: number): Effect.Effect<void> => Effect.asVoid(Effect.fork(FiberMap.remove(fibers, key)))
 
-    const launch = (row: RunRow, mode: Mode): Effect.Effect<void, StoreError> =>
+    const launch = (row: RunRow, mode: Mode, begun?: Tracer.Span): Effect.Effect<void, StoreError> =>
       Effect.gen(function* () {
         const state = yield* RunLog.load(store, row)
         const writer = new RunWriter(row.key, row.runId, row.epoch, state, {
@@ -143,7 +145,10 @@ export const make = (
             poke()
           }
         })
-        const active: ActiveRun = { row, writer, busy: false, stopping: false }
+        const occasion: Spans.Occasion =
+          mode === "abandoned" ? { _tag: "again", attempt: state.attempt + 1 } : { _tag: "goOn" }
+        const span = begun ?? Spans.begin(env.recorder, row, agent.models.get(row.model), state, occasion)
+        const active: ActiveRun = { row, writer, span, busy: false, stopping: false }
         runs.set(row.key, active)
         const life = drive(env, active, mode).pipe(
           Effect.ensuring(
@@ -177,8 +182,8 @@ export const make = (
         )
       )
 
-    const owned = (row: RunRow, mode: Mode): Effect.Effect<void, StoreError> =>
-      Effect.zipRight(mode === "claimed" ? supersede(row) : Effect.void, launch(row, mode)).pipe(
+    const owned = (row: RunRow, mode: Mode, begun?: Tracer.Span): Effect.Effect<void, StoreError> =>
+      Effect.zipRight(mode === "claimed" ? supersede(row) : Effect.void, launch(row, mode, begun)).pipe(
         Effect.catchIf(
           (error) => error.reason === "corrupt",
           (error) => Effect.asVoid(condemn(row, error))

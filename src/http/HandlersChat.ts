@@ -9,6 +9,7 @@ import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import { Conflict } from "../domain/RunError.js"
+import * as Tracing from "../domain/Tracing.js"
 import { type Accepted, RunEngine } from "../engine/RunEngine.js"
 import * as Body from "./Body.js"
 import * as Cursor from "./Cursor.js"
@@ -24,8 +25,6 @@ const decodeContinue = Body.decode(Schemas.ContinueBody)
 const isRecord = (value: unknown): value is { readonly [key: string]: unknown } =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-const traceparent = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/
-
 /**
  * The caller's trace context; one that is malformed is no reason to refuse a request.
  *
@@ -34,7 +33,7 @@ const traceparent = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}
  */
 export const traceOf = (request: HttpServerRequest): string | undefined => {
   const header = request.headers.traceparent
-  return header !== undefined && traceparent.test(header) ? header : undefined
+  return Tracing.parse(header) === undefined ? undefined : header
 }
 
 /**

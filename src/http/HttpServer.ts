@@ -94,8 +94,9 @@ const serve = (options: Options) =>
     })
     const app = yield* HttpRouter.withRouterConfig(HttpApiBuilder.httpApp, { caseSensitive: true })
     yield* PlatformServer.serveEffect(app).pipe(
-      // A span that lasts as long as somebody watches tells nothing, and would be kept for each of them.
-      HttpMiddleware.withTracerDisabledWhenEffect(({ url }) => /\/(events|stream)(\?|$)/.test(url)),
+      // A span of a request would last as long as somebody watches, would be made for every probe, and would hold every
+      // header. What a request starts has a span of its own.
+      HttpMiddleware.withTracerDisabledWhenEffect(() => true),
       Effect.provideService(PlatformServer.HttpServer, server)
     )
     yield* Effect.addFinalizer(() => drain(connections, engine, serving))

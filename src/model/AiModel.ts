@@ -26,6 +26,8 @@ import * as ProviderTurn from "./ProviderTurn.js"
 /**
  * - `name`: what goes back to the provider with a turn goes only to a model of the same name; give it to the same
  *   model of the same provider, also after a restart
+ * - `provider`, `model`: who serves it and what it is called there, for traces; see `Model`. Traces show the name of the
+ *   configuration when `model` is absent
  * - `prepare`: what depends on the request: whether the model gets its own reasoning back (it does by default), tools
  *   that it is told of besides those that it may call, and fields of the body, for clients that look at `ProviderTurn`
  *
@@ -34,6 +36,8 @@ import * as ProviderTurn from "./ProviderTurn.js"
  */
 export interface Options {
   readonly name: string
+  readonly provider?: string | undefined
+  readonly model?: string | undefined
   readonly contextWindow?: number | undefined
   readonly price?: Price | undefined
   readonly prepare?: ((request: ModelRequest) => Prepared) | undefined
@@ -79,7 +83,9 @@ export const fromLanguageModel = (options: Options): Effect.Effect<Model, never,
     (languageModel): Model => ({
       stream: (request) => Stream.suspend(() => turnOf(languageModel, options, request)),
       contextWindow: options.contextWindow,
-      price: options.price
+      price: options.price,
+      provider: options.provider,
+      name: options.model
     })
   )
 

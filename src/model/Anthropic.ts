@@ -72,6 +72,8 @@ export const make = (
     }).pipe(Effect.provideService(AnthropicClient.AnthropicClient, observed(client)))
     return yield* AiModel.fromLanguageModel({
       name,
+      provider: "anthropic",
+      model: options.model,
       contextWindow: options.contextWindow,
       price: options.price,
       prepare: (request) => {

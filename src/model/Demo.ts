@@ -116,6 +116,7 @@ export const make = (options: Options = {}): Model => {
   const pace = Duration.decode(options.pace ?? "35 millis")
   return {
     continuesDraft: true,
+    provider: "runlet",
     stream: (request) =>
       Stream.suspend(() => {
         const { cut, parts, slow } = turn(request)

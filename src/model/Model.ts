@@ -118,6 +118,8 @@ export class ModelError extends Schema.TaggedError<ModelError>()("ModelError", {
  * - `contextWindow`: tokens that a request may hold, if known; longer histories are compacted
  * - `continuesDraft`: whether a request may end with an unfinished assistant message
  * - `price`: US dollars per million tokens
+ * - `provider`, `name`: who serves it, in the words of OpenTelemetry's `gen_ai.provider.name`, and what it is called
+ *   there; for traces alone
  *
  * @since 0.1.0
  * @category models
@@ -127,6 +129,8 @@ export interface Model {
   readonly contextWindow?: number | undefined
   readonly continuesDraft?: boolean | undefined
   readonly price?: Price | undefined
+  readonly provider?: string | undefined
+  readonly name?: string | undefined
 }
 
 /**

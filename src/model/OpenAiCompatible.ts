@@ -57,6 +57,25 @@ export interface Options extends OpenAiRequest.RequestOptions {
  */
 const drainMs = 100
 
+/** OpenTelemetry's names for who serves at these hosts and below them. */
+const providers: { readonly [host: string]: string } = {
+  "api.openai.com": "openai",
+  "deepseek.com": "deepseek",
+  "groq.com": "groq",
+  "mistral.ai": "mistral_ai",
+  "moonshot.ai": "moonshot_ai",
+  "moonshot.cn": "moonshot_ai",
+  "openai.azure.com": "azure.ai.openai",
+  "perplexity.ai": "perplexity",
+  "x.ai": "x_ai"
+}
+
+const providerAt = (baseUrl: string): string => {
+  const host = URL.canParse(baseUrl) ? new URL(baseUrl).hostname : ""
+  const known = Object.keys(providers).find((name) => host === name || host.endsWith(`.${name}`))
+  return providers[known ?? ""] ?? "openai_compatible"
+}
+
 /**
  * A model of such a server. Redirects are not followed, and nothing that the server says enters a `ModelError`.
  *
@@ -108,6 +127,8 @@ export const make = (options: Options): Effect.Effect<Model, never, HttpClient.H
             ),
       contextWindow: options.contextWindow,
       continuesDraft: options.draft !== undefined,
+      provider: providerAt(options.baseUrl),
+      name: options.model,
       price: options.price
     }
   })

@@ -62,6 +62,8 @@ export const make = (
     }).pipe(Effect.provideService(OpenAiClient.OpenAiClient, observed(client)))
     return yield* AiModel.fromLanguageModel({
       name: ProviderOptions.nameOf("openai", options),
+      provider: "openai",
+      model: options.model,
       contextWindow: options.contextWindow,
       price: options.price,
       prepare: (request) => ({

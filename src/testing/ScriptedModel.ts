@@ -204,10 +204,7 @@ export interface ScriptedModel extends Model {
  * @since 0.1.0
  * @category constructors
  */
-export const make = (
-  script: Script,
-  options?: Partial<Pick<Model, "contextWindow" | "continuesDraft" | "price">>
-): ScriptedModel => {
+export const make = (script: Script, options?: Partial<Omit<Model, "stream">>): ScriptedModel => {
   const requests: Array<ModelRequest> = []
   return {
     ...options,
