@@ -15,11 +15,27 @@ const until = Date.now() + minutes * 60_000
 do {
   const seed = process.env.RUNLET_SEED ?? String(randomInt(1, 2 ** 31))
   process.stdout.write(`\nSoak round with RUNLET_SEED=${seed}\n`)
-  const env = { RUNLET_CASES: "5000", RUNLET_KILLS: "216", RUNLET_KILL_MINUTES: "5", ...process.env, RUNLET_SEED: seed }
+  const env = {
+    RUNLET_CASES: "5000",
+    RUNLET_KILLS: "216",
+    RUNLET_KILL_MINUTES: "5",
+    RUNLET_RETAINED: "1000",
+    ...process.env,
+    RUNLET_SEED: seed
+  }
   const vitest = join(root, "node_modules/vitest/vitest.mjs")
   const { status } = spawnSync(
     process.execPath,
-    [vitest, "run", "test/testing", "test/kill/kill.test.ts", "test/kill/minute.test.ts", "--testTimeout", "3600000"],
+    [
+      vitest,
+      "run",
+      "test/testing",
+      "test/kill/kill.test.ts",
+      "test/kill/minute.test.ts",
+      "test/faults/retention.test.ts",
+      "--testTimeout",
+      "3600000"
+    ],
     { cwd: root, env, stdio: "inherit" }
   )
   if (status !== 0) process.exit(status ?? 1)

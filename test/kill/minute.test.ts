@@ -22,10 +22,12 @@ it(
     const kills = Math.round((minutes * 60_000) / everyMs)
     const begun = Date.now()
     let next = 0
+    // A few that are long enough to be there when the next kill comes, and short ones that come and go.
     const fill = (on: World) => {
-      for (let i = on.active().length; i < crowd; i++) {
-        // Every other one is long enough to be there when the next kill comes.
-        const name = next++ % 2 === 0 ? "long" : quickPlans[(next >> 1) % quickPlans.length]
+      const missing = crowd - on.active().length
+      const long = on.active().filter(({ name }) => name === "long").length
+      for (let i = 0; i < Math.min(3, missing); i++) {
+        const name = long + i < 4 ? "long" : quickPlans[next++ % quickPlans.length]
         if (name !== undefined) on.begin(name)
       }
     }
