@@ -116,6 +116,7 @@ const reading = (): ((
  * ```ts
  * import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
  * import * as Console from "effect/Console"
+ * import * as Effect from "effect/Effect"
  * import * as Stream from "effect/Stream"
  * import { watch } from "runlet/client/effect"
  *

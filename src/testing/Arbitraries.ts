@@ -2,6 +2,16 @@
  * Arbitrary plans for the simulation, and their parts. All of them shrink to what is simple: no faults, one process,
  * one run that says one word.
  *
+ * ```ts
+ * import { it } from "@effect/vitest"
+ * import { FastCheck } from "effect"
+ * import { Arbitraries, Cases } from "runlet/testing"
+ *
+ * const call = FastCheck.record({ call: FastCheck.constant("look"), input: FastCheck.record({ n: FastCheck.nat(9) }) })
+ *
+ * it.prop("a model that only looks", [Arbitraries.planOf(call)], ([plan]) => Cases.hold(plan))
+ * ```
+ *
  * @since 0.1.0
  */
 import * as FastCheck from "effect/FastCheck"

@@ -2,6 +2,15 @@
  * A store that misbehaves by plan: it fails, answers late or not at all, loses its answer, or takes its process down,
  * before or after the nth operation of a kind.
  *
+ * ```ts
+ * import { Effect } from "effect"
+ * import { FaultyStore, Stores } from "runlet/testing"
+ *
+ * const store = Effect.map(Effect.flatten(Stores.memory), (store) =>
+ *   FaultyStore.make(store, new FaultyStore.Control([{ operation: "append", nth: 3, kind: "lose" }]))
+ * )
+ * ```
+ *
  * @since 0.1.0
  */
 import * as Deferred from "effect/Deferred"

@@ -2,6 +2,15 @@
  * Laws of runs, as values: each looks at what was observed and says, in words, where it was broken. A law of your own
  * is one more value of this shape, see `Law`.
  *
+ * ```ts
+ * import { Effect, FastCheck } from "effect"
+ * import { Arbitraries, Laws, Simulation } from "runlet/testing"
+ *
+ * const [plan] = FastCheck.sample(Arbitraries.plan, { numRuns: 1, seed: 1 })
+ * const violations =
+ *   plan && Effect.map(Simulation.run(plan), ({ observed }) => Laws.check(observed, [Laws.denseSeq, Laws.oneEnd]))
+ * ```
+ *
  * @since 0.1.0
  */
 import * as RunState from "../domain/RunState.js"

@@ -5,6 +5,20 @@
  * The world they change is one for all processes: a keyed tool looks at its key before it looks at anything else. A
  * write without a key that is done again finds its target changed, by itself.
  *
+ * ```ts
+ * import { Effect } from "effect"
+ * import { RecordingTools, ScriptedModel, TestStack } from "runlet/testing"
+ *
+ * // The first commit has its effect, and its answer is lost.
+ * const input: RecordingTools.Input = { n: 1, acts: ["doubt-after"] }
+ * const stack = TestStack.layer({ script: [ScriptedModel.turn(ScriptedModel.call("save", input))] })
+ *
+ * const effects = TestStack.TestStack.pipe(
+ *   Effect.map(({ ledger }) => ledger.entries.filter((entry) => entry.what === "effect")),
+ *   Effect.provide(stack)
+ * )
+ * ```
+ *
  * @since 0.1.0
  */
 import * as Duration from "effect/Duration"

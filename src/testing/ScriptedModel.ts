@@ -2,6 +2,20 @@
  * A model that says what a script tells it: complete turns, failures, truncations, stalls and silence, by turn and by
  * attempt. It records what it was asked.
  *
+ * ```ts
+ * import { ScriptedModel } from "runlet/testing"
+ *
+ * const { call, fail, make, text, truncate, turn } = ScriptedModel
+ *
+ * // The first turn calls a tool; the second one is cut off, and said whole in the next attempt.
+ * const model = make((request) => {
+ *   if (request.iteration === 1) return turn(text("Let me see."), call("look", { n: 1 }))
+ *   return request.attempt === 1 ? turn(text("It i"), truncate) : turn(text("It is ", "one."))
+ * })
+ *
+ * const busy = make([turn(fail("overloaded"))])
+ * ```
+ *
  * @since 0.1.0
  */
 import * as Chunk from "effect/Chunk"

@@ -2,6 +2,18 @@
  * A model server for tests that says exactly what a script tells it, on a real socket of the loopback interface, and
  * remembers what it was asked. It runs on the real clock, whatever clock the test uses.
  *
+ * ```ts
+ * import { Effect } from "effect"
+ * import { ScriptedUpstream } from "runlet/testing"
+ *
+ * const program = Effect.scoped(
+ *   Effect.gen(function* () {
+ *     const upstream = yield* ScriptedUpstream.make({ strict: true })
+ *     return upstream.url
+ *   })
+ * )
+ * ```
+ *
  * @since 0.1.0
  */
 import type { IncomingMessage, Server, ServerResponse } from "node:http"

@@ -2,6 +2,15 @@
  * Runs a plan: a stack in a world of its own, commands, clients and faults by plan, and in the end a quiet time in which
  * everything must come to rest. What was observed is for the laws.
  *
+ * ```ts
+ * import { Effect, FastCheck } from "effect"
+ * import { Arbitraries, Simulation, Stores, Timeline } from "runlet/testing"
+ *
+ * const [plan] = FastCheck.sample(Arbitraries.plan, { numRuns: 1, seed: 1 })
+ * const told =
+ *   plan && Effect.map(Simulation.run(plan, { store: Stores.sqlite }), ({ observed }) => Timeline.timeline(observed))
+ * ```
+ *
  * @since 0.1.0
  */
 import * as Clock from "effect/Clock"

@@ -2,6 +2,19 @@
  * What every store must do, as data: run each case against an empty store of its own. A store is not supported until
  * all of them succeed.
  *
+ * ```ts
+ * import { describe, it } from "@effect/vitest"
+ * import { Effect, Layer } from "effect"
+ * import { MemoryStore } from "runlet"
+ * import { StoreContract } from "runlet/testing"
+ *
+ * describe("my store", () => {
+ *   for (const { name, run } of StoreContract.cases) {
+ *     it.effect(name, () => Effect.provide(run, Layer.fresh(MemoryStore.layer)))
+ *   }
+ * })
+ * ```
+ *
  * @since 0.1.0
  */
 import { appends } from "./store/appends.js"

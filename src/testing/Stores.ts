@@ -1,6 +1,13 @@
 /**
  * Stores to run a simulation over: each opens one more store on the same data, as one more process does.
  *
+ * ```ts
+ * import { it } from "@effect/vitest"
+ * import { Arbitraries, Cases, Stores } from "runlet/testing"
+ *
+ * it.prop("over SQLite", [Arbitraries.plan], ([plan]) => Cases.hold(plan, { store: Stores.sqlite }))
+ * ```
+ *
  * @since 0.1.0
  */
 import { mkdtempSync, rmSync } from "node:fs"

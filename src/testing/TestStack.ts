@@ -4,6 +4,27 @@
  *
  * It uses the `Clock` and `Random` of its surroundings, so it can be run under a test clock, or in `VirtualTime`.
  *
+ * ```ts
+ * import { expect, it } from "@effect/vitest"
+ * import { Effect, TestClock } from "effect"
+ * import { ScriptedModel, TestStack } from "runlet/testing"
+ *
+ * const { sleep, text, turn } = ScriptedModel
+ * const stack = TestStack.layer({ script: [turn(text("Wait"), sleep(50_000), text(" for it."))] })
+ *
+ * it.effect("most of a minute takes no time", () =>
+ *   Effect.gen(function* () {
+ *     const { archive, processes } = yield* TestStack.TestStack
+ *     yield* Effect.forEach(processes, (process) => process.start)
+ *     const { runId } = yield* Effect.fromNullable(processes[0]?.running()?.engine).pipe(
+ *       Effect.flatMap((engine) => engine.start({ message: "hello" }))
+ *     )
+ *     yield* TestClock.adjust("2 minutes")
+ *     expect(yield* archive.find({ runId, userId: "local" })).toMatchObject({ value: { status: "completed" } })
+ *   }).pipe(Effect.provide(stack))
+ * )
+ * ```
+ *
  * @since 0.1.0
  */
 import * as Clock from "effect/Clock"

@@ -2,6 +2,23 @@
  * A client as a page is one: it attaches to a run, loses its connection, comes back with the cursor it has, and folds
  * what it sees.
  *
+ * ```ts
+ * import { Effect } from "effect"
+ * import { TestStack, VirtualClient } from "runlet/testing"
+ *
+ * // Sees three events, is away for a second, comes back, and stays to the end.
+ * const watched = (runId: string) =>
+ *   Effect.flatMap(TestStack.TestStack, ({ processes }) => {
+ *     const client = VirtualClient.make({
+ *       runId,
+ *       visits: [{ take: 3, pauseMs: 1_000 }],
+ *       connect: () => processes[0]?.running(),
+ *       stored: Effect.succeed(Number.POSITIVE_INFINITY)
+ *     })
+ *     return Effect.as(client.run, client.observed())
+ *   })
+ * ```
+ *
  * @since 0.1.0
  */
 import * as Deferred from "effect/Deferred"

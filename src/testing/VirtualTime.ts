@@ -6,6 +6,20 @@
  * `Clock`, the scheduler and `Random` are replaced for everything that `run` runs; a program in it must not wait for
  * real input or output.
  *
+ * ```ts
+ * import { Effect } from "effect"
+ * import { VirtualTime } from "runlet/testing"
+ *
+ * const time = new VirtualTime.VirtualTime({ seed: 1, shuffle: true })
+ * const aDay = time.run(
+ *   Effect.gen(function* () {
+ *     const sleeper = yield* Effect.fork(Effect.as(Effect.sleep("1 day"), "good morning"))
+ *     yield* time.advance(86_400_000)
+ *     return yield* sleeper
+ *   })
+ * )
+ * ```
+ *
  * @since 0.1.0
  */
 import * as Clock from "effect/Clock"

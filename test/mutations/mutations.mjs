@@ -420,7 +420,19 @@ export const mutations = [
     "if (view.ended && cursor === view.lastSeq) return",
     "if (view.ended && cursor > view.lastSeq) return"
   ),
-  h("never silent", "no heartbeats", "http/LogReadable.ts", "if (pulse) this.push(bytesOf(format.heartbeat))", ""),
+  {
+    name: "no heartbeats",
+    by: "http",
+    only: "never silent",
+    edits: [
+      edit("http/LogReadable.ts", "if (pulse) this.push(bytesOf(format.heartbeat))", ""),
+      edit(
+        "http/LogReadable.ts",
+        'else if (pull._tag === "idle") this.push(bytesOf(this.options.format.heartbeat))',
+        ""
+      )
+    ]
+  },
   h(
     "behind a cursor",
     "every stream begins at the beginning",

@@ -3,7 +3,7 @@
  * must not. Ends with 1 when a mistake lives, or when the list does not fit the sources any more.
  *
  * `npm run test:mutations [words of a name]`. `RUNLET_CASES`: cases for each mistake, `RUNLET_SEED`: their dice,
- * `RUNLET_JOBS`: how many mistakes at once.
+ * `RUNLET_JOBS`: how many mistakes at once, `RUNLET_PART`: `2/3` is the second third of them.
  */
 import { spawn } from "node:child_process"
 import { mkdtemp, readFile, rm } from "node:fs/promises"
@@ -79,7 +79,16 @@ const run = (file, only) =>
 const folder = await mkdtemp(join(root, "node_modules", ".runlet-mutations-")).catch(() =>
   mkdtemp(join(tmpdir(), "runlet-mutations-"))
 )
-const chosen = mutations.filter(({ name }) => name.includes(wanted))
+const [part = 1, parts = 1] = (process.env.RUNLET_PART ?? "1/1").split("/").map(Number)
+const named = mutations.filter(({ name }) => name.includes(wanted))
+const bound = (of) => Math.round((named.length * of) / parts)
+const chosen = named.slice(bound(part - 1), bound(part))
+if (chosen.length === 0) {
+  console.error(`No mistake of the ${mutations.length} is meant by this.`)
+  process.exit(2)
+}
+const began = Date.now()
+const minutes = () => `${((Date.now() - began) / 60_000).toFixed(1)} minutes`
 const sound = [...new Set(chosen.map(({ by }) => by))].map((by) => ({ name: `(no mistake, by ${by})`, by }))
 const tasks = [...sound.map((task) => ({ ...task, sound: true })), ...chosen]
 const failures = []
@@ -88,6 +97,7 @@ const counts = new Map()
 const tryOne = async (task, index) => {
   const file = join(folder, `${index}.mjs`)
   let outcome
+  const start = Date.now()
   try {
     await bundle(task.sound ? undefined : task, task.by, file)
     outcome = await run(file, task.only)
@@ -100,7 +110,9 @@ const tryOne = async (task, index) => {
   const word =
     outcome.error ??
     (outcome.killed ? `${String(outcome.cases).padStart(5)}  ${outcome.law}` : `lives ${outcome.cases} cases`)
-  console.log(`${good ? "ok  " : "FAIL"}  ${task.name.padEnd(62)}  ${task.by.padEnd(8)}  ${word}`)
+  console.log(
+    `${good ? "ok  " : "FAIL"}  ${task.name.padEnd(62)}  ${task.by.padEnd(8)}  ${word}  (${Math.round((Date.now() - start) / 1000)} s)`
+  )
   await rm(file, { force: true })
 }
 
@@ -114,8 +126,8 @@ try {
   const kinds = [...counts].map(([by, count]) => `${count} by ${by}`).join(", ")
   console.log(
     failures.length === 0
-      ? `\nAll ${chosen.length} mistakes were noticed (${kinds}), and none where there was none.`
-      : `\n${failures.length} of ${tasks.length} went wrong: ${failures.join("; ")}`
+      ? `\nAll ${chosen.length} mistakes were noticed (${kinds}), and none where there was none, in ${minutes()}.`
+      : `\n${failures.length} of ${tasks.length} went wrong, in ${minutes()}: ${failures.join("; ")}`
   )
 } finally {
   await rm(folder, { recursive: true, force: true })

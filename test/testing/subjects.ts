@@ -172,6 +172,7 @@ const viaFallback = Layer.map(openAiCompatible, (context) => {
 })
 
 /** Fails after it has said something, where nobody may go on in its place. */
+const always: Model = Script.make(() => Script.turn(Script.text("and whole.")))
 const broken: Model = Script.make(() => Script.turn(Script.text("Half "), Script.fail("overloaded")))
 
 interface Named {
@@ -196,7 +197,7 @@ export const all: Record<string, Named> = {
   "a model with a fallback that is not needed": everything(subjectOf(withFallback(scripted(), busy))),
   "a model with a fallback that is needed": everything(viaFallback),
   "a model that fails too late for its fallback": {
-    subject: subjectOf(withFallback(broken, scripted())),
+    subject: subjectOf(withFallback(broken, always)),
     can: (needs) => needs === "fails"
   }
 }
