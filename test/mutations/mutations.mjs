@@ -36,8 +36,8 @@ export const mutations = [
   m(
     "a conflict with the own first try is believed",
     "domain/RunState.ts",
-    "doubt: call.starts > 1 || call.doubt !== undefined ? (call.doubt ?? call.open) : undefined",
-    "doubt: undefined"
+    "if (call.starts > 1) call.doubt ??= call.open",
+    "call.doubt = undefined"
   ),
   m(
     "a restart does not cut the text",
@@ -79,8 +79,8 @@ export const mutations = [
     ),
     edit(
       "agent/NextStep.ts",
-      "turn.ended === undefined ? unfinished(turn)",
-      "turn.ended === undefined && turn.calls.length === 0 ? unfinished(turn)"
+      "if (turn.ended === undefined) return unfinished(turn)",
+      "if (turn.ended === undefined && turn.calls.length === 0) return unfinished(turn)"
     )
   ),
   m(
@@ -230,7 +230,7 @@ export const mutations = [
   m(
     "results are reused across a write",
     "agent/ToolCatalog.ts",
-    'if (other.result?.state === "applied") found = undefined',
+    "if (other.settledAt === undefined || other.settledAt <= appliedAt) continue",
     ""
   ),
   m(
@@ -327,8 +327,8 @@ export const mutations = [
   m(
     "the fold does not cut what is written again",
     "domain/RunState.ts",
-    "const kept = truncate(state.open, event.textLength, event.reasoningLength)",
-    "const kept = state.open.parts"
+    "const text = part.text.slice(0, Math.max(0, left[part.type]))",
+    "const text = part.text"
   ),
   m(
     "the next step is taken on what is not stored yet",

@@ -89,7 +89,9 @@ if (chosen.length === 0) {
 }
 const began = Date.now()
 const minutes = () => `${((Date.now() - began) / 60_000).toFixed(1)} minutes`
-const sound = [...new Set(chosen.map(({ by }) => by))].map((by) => ({ name: `(no mistake, by ${by})`, by }))
+// Once for all parts.
+const sound =
+  part === 1 ? [...new Set(named.map(({ by }) => by))].map((by) => ({ name: `(no mistake, by ${by})`, by })) : []
 const tasks = [...sound.map((task) => ({ ...task, sound: true })), ...chosen]
 const failures = []
 const counts = new Map()
@@ -126,7 +128,7 @@ try {
   const kinds = [...counts].map(([by, count]) => `${count} by ${by}`).join(", ")
   console.log(
     failures.length === 0
-      ? `\nAll ${chosen.length} mistakes were noticed (${kinds}), and none where there was none, in ${minutes()}.`
+      ? `\nAll ${chosen.length} mistakes were noticed (${kinds})${part === 1 ? ", and none where there was none" : ""}, in ${minutes()}.`
       : `\n${failures.length} of ${tasks.length} went wrong, in ${minutes()}: ${failures.join("; ")}`
   )
 } finally {
