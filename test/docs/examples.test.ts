@@ -28,13 +28,28 @@ const parts = new Set(
   )
 )
 
+/** One that does not compile, to see that this is noticed. */
+const [wrong = ""] = examplesOf(`/**
+ * A module.
+ *
+ * \`\`\`ts
+ * import { Law } from "runlet/testing"
+ *
+ * Law.nothing
+ * \`\`\`
+ */
+`)
+
 describe("the examples in doc comments", () => {
-  it("compile", { timeout: 300_000 }, () => {
+  it("compile, and would be found out if they did not", { timeout: 300_000 }, () => {
+    expect(wrong).toBe('import { Law } from "runlet/testing"\n\nLaw.nothing')
     const programs = [...examples].flatMap(([file, texts]) =>
       texts.map((text, index) => [`${file.replace(/\W/g, "-")}-${index + 1}`, text] as const)
     )
     expect(programs.length).toBeGreaterThan(15)
-    expect(problemsOf(new Map(programs))).toEqual([])
+    expect(problemsOf(new Map([...programs, ["wrong", wrong]]))).toEqual([
+      expect.stringMatching(/^wrong\.ts \+3: .*'nothing' does not exist/)
+    ])
   })
 
   it("are with every entry of the kit for tests", () => {
@@ -43,13 +58,5 @@ describe("the examples in doc comments", () => {
       return name !== "" && !parts.has(name) && texts.length === 0 ? [name] : []
     })
     expect(without).toEqual([])
-  })
-
-  it("would be found wanting", { timeout: 300_000 }, () => {
-    const text =
-      '/**\n * A module.\n *\n * ```ts\n * import { Law } from "runlet/testing"\n *\n * Law.nothing\n * ```\n */\n'
-    const [example = ""] = examplesOf(text)
-    expect(example).toBe('import { Law } from "runlet/testing"\n\nLaw.nothing')
-    expect(problemsOf(new Map([["wrong", example]]))).toEqual([expect.stringContaining("'nothing' does not exist")])
   })
 })
