@@ -402,8 +402,8 @@ export const mutations = [
     "model",
     "a fallback goes on where the first model has begun to speak",
     "model/Fallback.ts",
-    "published ? Stream.fail(error) : fallback.stream(request)",
-    "fallback.stream(request)"
+    "published = true",
+    "published = false"
   ),
   h("what is no cursor", "a cursor may have leading zeros", "http/Cursor.ts", "/^(0|[1-9][0-9]*)$/", "/^[0-9]+$/"),
   h(
@@ -425,10 +425,10 @@ export const mutations = [
     by: "http",
     only: "never silent",
     edits: [
-      edit("http/LogReadable.ts", "if (pulse) this.push(bytesOf(format.heartbeat))", ""),
+      edit("http/LogReadable.ts", "if (pulse) this.push(bytesOf(writer.heartbeat))", ""),
       edit(
         "http/LogReadable.ts",
-        'else if (pull._tag === "idle") this.push(bytesOf(this.options.format.heartbeat))',
+        'else if (pull._tag === "idle") this.push(bytesOf(this.options.writer.heartbeat))',
         ""
       )
     ]
