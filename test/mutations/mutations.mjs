@@ -429,7 +429,7 @@ export const mutations = [
       edit(
         "http/LogReadable.ts",
         'else if (pull._tag === "idle") this.push(bytesOf(this.options.writer.heartbeat))',
-        ""
+        'else if (pull._tag === "idle") return'
       )
     ]
   },
