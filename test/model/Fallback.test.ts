@@ -67,3 +67,16 @@ it.effect("what was kept before there was a fallback goes to nobody", () =>
     expect(a.got).toEqual([[undefined]])
   })
 )
+
+it.effect("a turn costs what the model that made it costs", () =>
+  Effect.gen(function* () {
+    const [a, b] = [named("a"), named("b")]
+    const dear = { ...a.model, price: { input: 1_000_000, output: 0 } }
+    const cheap = { ...b.model, price: { input: 3, output: 0 } }
+    const model = withFallback(dear, cheap)
+    const cost = Effect.map(Stream.runCollect(model.stream(request)), (parts) => finishOf([...parts])?.usage.costUsd)
+    expect(yield* cost).toBe(1)
+    a.self.fails = true
+    expect(yield* cost).toBe(3e-6)
+  })
+)
