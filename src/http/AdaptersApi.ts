@@ -123,3 +123,78 @@ export const aiSdk = HttpApiGroup.make("aiSdk")
       .addError(RunError.NotFound, { status: 404 })
       .annotateContext(summary("Stop the chat's last answer; 204 when there is none"))
   )
+
+const AgUiMessage = Schema.Struct({
+  id: Schema.String,
+  role: Schema.String,
+  content: Schema.optional(Schema.Unknown)
+})
+
+const AgUiResume = Schema.Struct({
+  interruptId: Schema.String,
+  status: Schema.Literal("resolved", "cancelled"),
+  payload: Schema.optional(Schema.Unknown)
+})
+
+/**
+ * What an AG-UI client sends: the thread, its own name for the run, messages of which the last is the user's, or answers
+ * to interrupts. `forwardedProps` may have the fields that start a run.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export const AgUiBody = Schema.Struct({
+  threadId: name,
+  runId: name,
+  messages: Schema.Array(AgUiMessage),
+  forwardedProps: Schema.optional(Schema.NullOr(Schema.Unknown)),
+  resume: Schema.optional(Schema.Array(AgUiResume))
+}).annotations({ identifier: "AgUiBody" })
+
+/**
+ * The fields of `forwardedProps` that start a run.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export const AgUiProps = Schema.Struct(
+  Struct.omit(StartBody.fields, "message", "messages", "conversationId", "background")
+)
+
+const AgUiStream = stream("The run as events of AG-UI.")
+const parameter = (description: string) =>
+  Schema.optional(Schema.Union(Schema.String, Schema.Array(Schema.String)).annotations({ description }))
+
+/**
+ * The endpoints that AG-UI clients talk to.
+ *
+ * @since 0.1.0
+ * @category api
+ */
+export const agUi = HttpApiGroup.make("agUi")
+  .add(
+    HttpApiEndpoint.post("run", "/adapters/ag-ui")
+      .setPayload(AgUiBody)
+      .addSuccess(AgUiStream)
+      .addError(RunError.NotFound, { status: 404 })
+      .addError(RunError.Conflict, { status: 409 })
+      .addError(RunError.Compacted, { status: 410 })
+      .addError(RunError.Unprocessable, { status: 422 })
+      .annotateContext(summary("Run the agent for the thread's last message, or answer what it asked"))
+  )
+  .add(
+    HttpApiEndpoint.get("events", "/adapters/ag-ui/:runId/events")
+      .setPath(Schema.Struct({ runId: Schema.String }))
+      .setUrlParams(
+        Schema.Struct({
+          after: parameter("The id of the last event that you have; `Last-Event-ID` wins."),
+          threadId: parameter("Your name for the thread."),
+          clientRunId: parameter("Your name for the run.")
+        })
+      )
+      .addSuccess(AgUiStream)
+      .addError(RunError.InvalidCursor, { status: 400 })
+      .addError(RunError.NotFound, { status: 404 })
+      .addError(RunError.Compacted, { status: 410 })
+      .annotateContext(summary("Watch a run, behind `Last-Event-ID` or with all messages of its thread first"))
+  )

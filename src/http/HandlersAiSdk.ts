@@ -10,19 +10,19 @@ import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
-import * as Stream from "effect/Stream"
 import * as AiSdk from "../adapters/AiSdk.js"
 import * as Chunks from "../adapters/AiSdkChunks.js"
 import * as Messages from "../adapters/AiSdkMessages.js"
 import type * as Envelope from "../domain/Envelope.js"
 import { CurrentUser } from "../domain/Owner.js"
 import { Conflict, NotFound, Unprocessable } from "../domain/RunError.js"
-import * as RunState from "../domain/RunState.js"
+import type * as RunState from "../domain/RunState.js"
 import * as Status from "../domain/RunStatus.js"
 import * as Snapshot from "../domain/Snapshot.js"
-import { type Accepted, type DecideRequest, RunEngine, type RunSummary, type View } from "../engine/RunEngine.js"
+import { type Accepted, type DecideRequest, RunEngine, type View } from "../engine/RunEngine.js"
 import * as Threads from "../engine/Threads.js"
 import { UiChatBody, type UiMessage } from "./AdaptersApi.js"
+import * as Adapting from "./Adapting.js"
 import * as Body from "./Body.js"
 import * as Chat from "./HandlersChat.js"
 import { bytesOf, type Writer } from "./LogReadable.js"
@@ -77,29 +77,20 @@ const show = (view: View, [state, chunks]: readonly [AiSdk.State, ReadonlyArray<
     headers: { ...Chunks.headers, "x-run-id": view.runId, location: `/runs/${view.runId}` }
   })
 
-/** The cursor comes out of the log itself, so that it is one. */
-const viewOf = (runId: string, after: number) =>
-  Effect.flatMap(RunEngine, (engine) => Effect.catchTag(engine.view(runId, after), "InvalidCursor", Effect.die))
-
 /** The whole message, from its first chunk. */
 const fromStart = (runId: string, version: Chunks.Version) =>
   Effect.gen(function* () {
     const engine = yield* RunEngine
     const run = Snapshot.toState(yield* engine.snapshot(runId))
-    const view = yield* viewOf(runId, run.seq)
+    const view = yield* Adapting.viewOf(runId, run.seq)
     return yield* show(view, AiSdk.replay(run, version))
   })
 
 /** The rest of a message that the client shows as it stood at `run`. */
 const fromHere = (run: RunState.RunState, version: Chunks.Version) =>
-  Effect.flatMap(viewOf(run.runId, run.seq), (view) => show(view, [AiSdk.behind(run, version), []]))
+  Effect.flatMap(Adapting.viewOf(run.runId, run.seq), (view) => show(view, [AiSdk.behind(run, version), []]))
 
 const answer = (run: Accepted, version: Chunks.Version) => fromStart(run.runId, version)
-
-const latest = (conversationId: string) =>
-  Effect.flatMap(RunEngine, (engine) =>
-    Effect.map(engine.list({ conversationId, limit: 1 }), ({ items }): RunSummary | undefined => items[0])
-  )
 
 /** The user's messages that the server knows. */
 const knownQuestions = (conversationId: string) =>
@@ -153,7 +144,7 @@ const again = (
     const request = yield* HttpServerRequest
     const questions = messages.filter(({ role }) => role === "user").map((message) => Messages.textOf(message))
     const known = yield* knownQuestions(conversationId)
-    const run = yield* latest(conversationId)
+    const run = yield* Adapting.latest(conversationId)
     if (run === undefined || questions.length === known.length + 1) {
       return yield* answer(yield* begin(asked, messages), version)
     }
@@ -188,18 +179,6 @@ const seqOf = ({ metadata }: UiMessage, run: RunState.RunState): number | undefi
     ? metadata.seq
     : undefined
 
-/** The run as it stood at `seq`. */
-const stateAt = (run: RunState.RunState, seq: number) =>
-  Effect.gen(function* () {
-    if (run.seq === seq) return run
-    const engine = yield* RunEngine
-    return yield* engine.events(run.runId).pipe(
-      Stream.takeUntil((envelope) => envelope.seq >= seq),
-      Stream.runFold(RunState.empty(run.runId), RunState.reduce),
-      Effect.catchTag("InvalidCursor", Effect.die)
-    )
-  })
-
 type Part = UiMessage["parts"][number]
 
 const decisionOf = (approval: NonNullable<Part["approval"]>, reason: string): DecideRequest => {
@@ -214,13 +193,13 @@ const decisionOf = (approval: NonNullable<Part["approval"]>, reason: string): De
 const decide = (message: UiMessage, conversationId: string, version: Chunks.Version) =>
   Effect.gen(function* () {
     const engine = yield* RunEngine
-    const last = yield* latest(conversationId)
+    const last = yield* Adapting.latest(conversationId)
     if (last === undefined) return yield* new NotFound({ message: "There is no such chat." })
     const snapshot = yield* engine.snapshot(last.runId)
     const run = Snapshot.toState(snapshot)
     const seq = seqOf(message, run) ?? (snapshot.status === "waiting_approval" ? run.seq : undefined)
     if (seq === undefined) return yield* gone
-    const shown = yield* stateAt(run, seq)
+    const shown = yield* Adapting.stateAt(run, seq)
     for (const { approval, state } of message.parts) {
       const request = snapshot.pendingApprovals.find(({ approvalId }) => approvalId === approval?.id)
       if (approval !== undefined && state === "approval-responded" && request !== undefined) {
@@ -262,7 +241,7 @@ const stream = (chatId: string, wanted: string | ReadonlyArray<string> | undefin
     const { accepting, slot } = yield* Serving
     const version = yield* versionOf(wanted)
     yield* accepting
-    const run = yield* latest(Threads.conversationOf(yield* CurrentUser, chatId))
+    const run = yield* Adapting.latest(Threads.conversationOf(yield* CurrentUser, chatId))
     if (run === undefined) return nothing
     if (Status.isEnded(run.status) && (yield* Clock.currentTimeMillis) - run.updatedAt > lingeringMs) return nothing
     yield* slot
@@ -272,7 +251,7 @@ const stream = (chatId: string, wanted: string | ReadonlyArray<string> | undefin
 const cancel = (chatId: string) =>
   Effect.gen(function* () {
     const engine = yield* RunEngine
-    const run = yield* latest(Threads.conversationOf(yield* CurrentUser, chatId))
+    const run = yield* Adapting.latest(Threads.conversationOf(yield* CurrentUser, chatId))
     if (run === undefined) return nothing
     return HttpServerResponse.unsafeJson(yield* engine.cancel(run.runId))
   })

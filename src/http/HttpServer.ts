@@ -22,6 +22,7 @@ import * as Assets from "./Assets.js"
 import { Authentication, layerAuthorization } from "./Auth.js"
 import * as Connections from "./Connections.js"
 import * as Errors from "./Errors.js"
+import * as HandlersAgUi from "./HandlersAgUi.js"
 import * as HandlersAiSdk from "./HandlersAiSdk.js"
 import * as HandlersChat from "./HandlersChat.js"
 import * as HandlersConversations from "./HandlersConversations.js"
@@ -124,7 +125,8 @@ export const layer = (
     HandlersConversations.layer,
     HandlersServer.layer,
     HandlersMetrics.layer,
-    HandlersAiSdk.layer
+    HandlersAiSdk.layer,
+    HandlersAgUi.layer
   )
   const api = HttpApiBuilder.api(RunsApi).pipe(Layer.provide(groups), Layer.provide(layerAuthorization))
   return Layer.scoped(PlatformServer.HttpServer, serve(options)).pipe(

@@ -395,6 +395,14 @@ export class MetricsGroup extends HttpApiGroup.make("metrics")
  */
 export class AiSdkGroup extends Adapters.aiSdk.middleware(Authorization) {}
 
+/**
+ * What AG-UI clients talk to.
+ *
+ * @since 0.1.0
+ * @category api
+ */
+export class AgUiGroup extends Adapters.agUi.middleware(Authorization) {}
+
 /** What the platform adds by itself and this server never sends: it says `BadRequest` instead. */
 const unsent = ["HttpApiDecodeError", "Issue", "PropertyKey"]
 
@@ -425,6 +433,7 @@ export class RunsApi extends HttpApi.make("runlet")
   .add(ServerGroup)
   .add(MetricsGroup)
   .add(AiSdkGroup)
+  .add(AgUiGroup)
   .addError(BadRequest, { status: 400 })
   .addError(Forbidden, { status: 403 })
   .addError(MethodNotAllowed, { status: 405 })

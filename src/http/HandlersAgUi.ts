@@ -1,0 +1,202 @@
+/**
+ * The endpoints that AG-UI clients talk to. AG-UI has no resumption of its own: here every event has an id, and a client
+ * that lost its stream asks for what lies behind the last one.
+ *
+ * @since 0.1.0
+ */
+import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
+import { HttpServerRequest } from "@effect/platform/HttpServerRequest"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as AgUi from "../adapters/AgUi.js"
+import type * as Envelope from "../domain/Envelope.js"
+import { CurrentUser } from "../domain/Owner.js"
+import { NotFound } from "../domain/RunError.js"
+import * as RunState from "../domain/RunState.js"
+import * as Snapshot from "../domain/Snapshot.js"
+import { type DecideRequest, RunEngine, type View } from "../engine/RunEngine.js"
+import * as Threads from "../engine/Threads.js"
+import { AgUiBody, AgUiProps } from "./AdaptersApi.js"
+import * as Adapting from "./Adapting.js"
+import * as Body from "./Body.js"
+import * as Cursor from "./Cursor.js"
+import * as Chat from "./HandlersChat.js"
+import { bytesOf, type Writer } from "./LogReadable.js"
+import { BadRequest, RunsApi } from "./RunsApi.js"
+import { Serving } from "./Serving.js"
+import * as Streams from "./Streams.js"
+
+const decodeBody = Body.decode(AgUiBody)
+const decodeProps = Body.decode(AgUiProps)
+
+type Asked = typeof AgUiBody.Type
+
+const writer = (begin: AgUi.State, settled: number): Writer => {
+  let state = begin
+  return {
+    write: (frames) => {
+      let text = ""
+      for (const { json, seq } of frames) {
+        // What this process has stored itself is an envelope.
+        const [next, events] = AgUi.step(state, JSON.parse(json) as Envelope.Envelope)
+        state = next
+        text += AgUi.encode(events, seq)
+      }
+      return bytesOf(text)
+    },
+    heartbeat: ": hb\n\n",
+    verdict: (cursor) => (cursor >= settled && AgUi.isOver(state) ? "over" : "on"),
+    last: () => AgUi.encode(AgUi.close(state), state.run.seq),
+    whole: true
+  }
+}
+
+const show = (view: View, state: AgUi.State, events: ReadonlyArray<AgUi.Event>) =>
+  Streams.send({
+    writer: writer(state, view.lastSeq),
+    first: `:ok\n\n${AgUi.encode(events, state.run.seq)}`,
+    view,
+    after: state.run.seq,
+    headers: {
+      "content-type": "text/event-stream",
+      "cache-control": "no-cache, no-transform",
+      "x-accel-buffering": "no",
+      "x-run-id": view.runId,
+      location: `/runs/${view.runId}`
+    }
+  })
+
+/** The thread's messages up to the question that a run answers, as the server has them. */
+const baseOf = (conversationId: string, runId: string) =>
+  Effect.flatMap(RunEngine, (engine) =>
+    Effect.map(engine.conversation(conversationId), ({ messages }): ReadonlyArray<AgUi.Message> => {
+      const own = messages.findIndex((message) => message.runId === runId && message.role === "assistant")
+      return messages
+        .slice(0, own === -1 ? messages.length : own)
+        .map(({ content, messageId, role }) => ({ id: messageId, role, content }))
+    })
+  )
+
+const isRecord = (value: unknown): value is { readonly [key: string]: unknown } =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** Messages of tools, systems and activities are the client's affair; those of people and agents are text here. */
+const messagesOf = (asked: Asked) => {
+  const messages: Array<{ readonly role: "user" | "assistant"; readonly content: string }> = []
+  for (const { content, role } of asked.messages) {
+    if ((role === "user" || role === "assistant") && typeof content === "string") messages.push({ role, content })
+  }
+  const [first, ...others] = messages
+  const last = asked.messages.at(-1)
+  return first === undefined || last?.role !== "user" || typeof last.content !== "string"
+    ? Either.left(
+        new BadRequest({ message: "messages: the last message must be the user's, as text", path: "messages" })
+      )
+    : Either.right([first, ...others] as const)
+}
+
+const begin = (asked: Asked) =>
+  Effect.gen(function* () {
+    const engine = yield* RunEngine
+    const request = yield* HttpServerRequest
+    const { limits } = yield* Serving
+    const props = yield* decodeProps(asked.forwardedProps ?? {})
+    const body = yield* Chat.checked({ ...props, messages: yield* messagesOf(asked) }, limits)
+    const { conversationId, runId } = yield* engine.start({
+      ...body,
+      thread: asked.threadId,
+      idempotencyKey: yield* Chat.idempotencyKey(request),
+      trace: Chat.traceOf(request)
+    })
+    const base = yield* baseOf(conversationId, runId)
+    const names = { threadId: asked.threadId, clientRunId: asked.runId }
+    const state = AgUi.behind({ ...names, base, run: RunState.empty(runId) })
+    return yield* show(yield* Adapting.viewOf(runId, 0), state, [AgUi.begun(names)])
+  })
+
+const decisionOf = (answer: NonNullable<Asked["resume"]>[number], doubt: boolean): DecideRequest => {
+  const payload = isRecord(answer.payload) ? answer.payload : {}
+  const reason = typeof payload.reason === "string" ? payload.reason.slice(0, 1000) : undefined
+  if (answer.status === "cancelled" || payload.approved !== true) {
+    return { decision: doubt ? "abandon" : "reject", reason }
+  }
+  if (doubt) return { decision: "retry", reason }
+  return "editedArgs" in payload
+    ? { decision: "edit", input: payload.editedArgs, reason }
+    : { decision: "approve", reason }
+}
+
+/** The answers decide what the thread's last run asked for, and the client's new run is the rest of it. */
+const answer = (asked: Asked, answers: NonNullable<Asked["resume"]>) =>
+  Effect.gen(function* () {
+    const engine = yield* RunEngine
+    const conversationId = Threads.conversationOf(yield* CurrentUser, asked.threadId)
+    const last = yield* Adapting.latest(conversationId)
+    if (last === undefined) return yield* new NotFound({ message: "There is no such thread." })
+    const { pendingApprovals, ...snapshot } = yield* engine.snapshot(last.runId)
+    const run = Snapshot.toState({ ...snapshot, pendingApprovals })
+    for (const one of answers) {
+      const pending = pendingApprovals.find(({ approvalId }) => approvalId === one.interruptId)
+      yield* engine.decide(last.runId, one.interruptId, decisionOf(one, pending?.reason === "in_doubt"))
+    }
+    const base = yield* baseOf(conversationId, last.runId)
+    const names = { threadId: asked.threadId, clientRunId: asked.runId }
+    const view = yield* Adapting.viewOf(last.runId, run.seq)
+    // What happened while nobody watched is told by the messages.
+    const state = AgUi.behind({ ...names, base, run })
+    if (snapshot.status === "waiting_approval")
+      return yield* show(view, { ...state, step: undefined }, [AgUi.begun(names)])
+    const [attached, events] = AgUi.attach({ ...names, base, run })
+    return yield* show(view, attached, events)
+  })
+
+const run = Effect.gen(function* () {
+  const { accepting, slot } = yield* Serving
+  const asked = yield* decodeBody(yield* Body.json)
+  yield* accepting
+  yield* slot
+  const { resume } = asked
+  return yield* resume === undefined || resume.length === 0 ? begin(asked) : answer(asked, resume)
+})
+
+const text = (value: string | ReadonlyArray<string> | undefined): string | undefined =>
+  typeof value === "string" && value.length <= 256 ? value : undefined
+
+const events = (
+  runId: string,
+  parameters: { readonly [name in "after" | "threadId" | "clientRunId"]?: string | ReadonlyArray<string> | undefined }
+) =>
+  Effect.gen(function* () {
+    const engine = yield* RunEngine
+    const { accepting, slot } = yield* Serving
+    const { headers } = yield* HttpServerRequest
+    const after = yield* Cursor.fromRequest({ lastEventId: headers["last-event-id"], after: parameters.after })
+    yield* accepting
+    const view = yield* engine.view(runId, after)
+    yield* slot
+    const snapshot = yield* engine.snapshot(runId)
+    const base = yield* baseOf(snapshot.conversationId, runId)
+    const names = {
+      threadId: text(parameters.threadId) ?? snapshot.conversationId,
+      clientRunId: text(parameters.clientRunId) ?? runId
+    }
+    const present = Snapshot.toState(snapshot)
+    if (after > 0) {
+      const shown = yield* Adapting.stateAt(present, after)
+      return yield* show(view, AgUi.behind({ ...names, base, run: shown }), [])
+    }
+    const [state, first] = AgUi.attach({ ...names, base, run: present })
+    return yield* show(yield* Adapting.viewOf(runId, present.seq), state, first)
+  })
+
+/**
+ * The handlers of the AG-UI endpoints.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layer = HttpApiBuilder.group(RunsApi, "agUi", (handlers) =>
+  Effect.succeed(
+    handlers.handleRaw("run", () => run).handle("events", ({ path, urlParams }) => events(path.runId, urlParams))
+  )
+)
