@@ -4,9 +4,11 @@
  *
  * @since 0.1.0
  */
+import { stripVTControlCharacters } from "node:util"
 import * as NodeContext from "@effect/platform-node/NodeContext"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as Cause from "effect/Cause"
+import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
@@ -35,7 +37,16 @@ process.on("unhandledRejection", () => {
   process.stderr.write("A promise was rejected after nobody waited for it any more.\n")
 })
 
-Cli.run(Wiring.layer)(process.argv).pipe(
+/** Help is made for terminals with colours; where there are none its words are enough. */
+const plain = (line: unknown): unknown => (typeof line === "string" ? stripVTControlCharacters(line) : line)
+const isStyled = process.stdout.isTTY && process.stdout.hasColors()
+
+Console.consoleWith((console) => {
+  const program = Cli.run(Wiring.layer)(process.argv)
+  return isStyled
+    ? program
+    : Console.withConsole(program, { ...console, log: (...said) => console.log(...said.map(plain)) })
+}).pipe(
   Effect.provide([NodeContext.layer, Logs.layer(process.stderr.isTTY === true)]),
   NodeRuntime.runMain({
     disableErrorReporting: true,

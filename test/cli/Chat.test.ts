@@ -149,6 +149,13 @@ describe("a question in a pipe", () => {
   })
 })
 
+test("help, and completions for a shell, are plain text in a pipe", async () => {
+  const help = await run(["runs", "approve", "--help"])
+  expect([help.code, harmful.exec(help.out)]).toEqual([0, null])
+  expect(help.out).toContain("without a run: list all that waits")
+  expect((await run(["--completions", "bash"])).out).toMatch(/runlet,runs\)/)
+})
+
 describe("a conversation in a terminal", () => {
   test("streams with thinking and tools, goes on, and can be continued later", async () => {
     world.upstream.script("Show all", [

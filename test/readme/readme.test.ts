@@ -89,11 +89,20 @@ describe("the README's endpoints", () => {
   })
 })
 
-/** What a shell prints, with the server's address in place of the one that the README names. */
-const shell = (script: string, server: Server): Promise<{ readonly code: number | null; readonly output: string }> =>
+const bin = process.env.RUNLET_BIN ?? join(root, "dist/bin.js")
+
+/** What a shell prints, with the server's address in place of the one that the README names, and its program. */
+const shell = (
+  script: string,
+  server: Server,
+  directory: string
+): Promise<{ readonly code: number | null; readonly output: string }> =>
   new Promise((resolve) => {
     const address = server.url.replace("http://", "")
-    const child = spawn("bash", ["-e", "-u", "-c", script.replaceAll("localhost:4747", address)], {
+    const program = `runlet() { ${process.execPath} ${bin} "$@"; }`
+    const child = spawn("bash", ["-e", "-u", "-c", `${program}\n${script.replaceAll("localhost:4747", address)}`], {
+      cwd: directory,
+      env: { ...process.env, RUNLET_URL: server.url },
       stdio: ["ignore", "pipe", "pipe"]
     })
     let output = ""
@@ -118,7 +127,7 @@ const missing = (wanted: ReadonlyArray<string>, found: ReadonlyArray<string>): R
 }
 
 describe("the README's commands", () => {
-  const calls = inLanguage("bash").filter(({ text }) => text.includes("curl"))
+  const calls = inLanguage("bash").filter(({ text }) => /\bcurl\b|^runlet (chat|runs|trace) /m.test(text))
 
   it("do what they show, one after the other", { timeout: 300_000 }, async () => {
     const data = mkdtempSync(join(tmpdir(), "runlet-readme-"))
@@ -130,7 +139,7 @@ describe("the README's commands", () => {
       // Later blocks use what earlier ones have found out.
       let found = ""
       for (const call of calls) {
-        const { code, output } = await shell(`RUN=; ${found}\n${call.text}\necho "RUN=$RUN" >&2`, server)
+        const { code, output } = await shell(`RUN=; ${found}\n${call.text}\necho "RUN=$RUN" >&2`, server, data)
         const place = `line ${call.line}`
         expect({ place, code, output }).toMatchObject({ code: 0 })
         expect({ place, output }).not.toMatchObject({ output: expect.stringContaining('"_tag"') })
