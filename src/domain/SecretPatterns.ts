@@ -99,8 +99,8 @@ export const plain = (text: string): Plain => {
   return { text: out, at: (index) => places[index] ?? text.length }
 }
 
-/** An escape that the end of the text cuts off. */
-const cutEscape = /(?:\\+(?:u[0-9a-fA-F]{0,3})?|%[2-7]?)$/
+/** An escape that the end of the text cuts off. A run of backslashes is looked at once. */
+const cutEscape = /(?:(?<!\\)\\+(?:u[0-9a-fA-F]{0,3})?|%[2-7]?)$/
 
 const keyBegin = /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----/g
 const keyEnd = /-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----/g
@@ -154,6 +154,9 @@ const slot = (a: number, b: number, c: number): number => ((a << 10) ^ (b << 5) 
 
 const noWords = /(?!)/g
 
+/** What a label has begun is no longer than this, so it is not looked for further back. */
+const labelReach = 4_224
+
 const joined = (sources: ReadonlyArray<string>, flags: string): RegExp =>
   sources.length === 0 ? noWords : new RegExp(sources.map((source) => `(?:${source})`).join("|"), flags)
 
@@ -173,17 +176,18 @@ export const compile = (options: {
   const values = [...new Set(options.values.flatMap(spellings))].sort((a, b) => b.length - a.length)
   const exact = [...values.map(ofValue), ...options.forms]
   const groups = [
-    { shapes: exact, flags: "" },
-    { shapes: options.labels, flags: "i" }
-  ].map(({ flags, shapes }) => ({
+    { shapes: exact, flags: "g", reach: Number.POSITIVE_INFINITY },
+    { shapes: options.labels, flags: "gi", reach: labelReach }
+  ].map(({ flags, reach, shapes }) => ({
     whole: joined(
       shapes.map((_) => _.whole),
-      `g${flags}`
+      flags
     ),
     begun: joined(
       shapes.map((_) => _.begun),
       flags
-    )
+    ),
+    reach
   }))
   const table = new Uint8Array(size)
   for (const trigram of [...exact, ...options.labels].flatMap((_) => _.trigrams).concat(escaped, "--B")) {
@@ -216,7 +220,10 @@ export const compile = (options: {
     const end = text.search(cutEscape)
     const known = end === -1 ? text : text.slice(0, end)
     const indices = [
-      ...groups.map((group) => known.search(group.begun)),
+      ...groups.map(({ begun, reach }) => {
+        begun.lastIndex = Math.max(0, known.length - reach)
+        return begun.exec(known)?.index ?? -1
+      }),
       known.search(keyHeaderCut),
       privateKeys(known).open ?? -1
     ].filter((index) => index !== -1)

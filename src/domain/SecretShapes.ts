@@ -19,7 +19,8 @@ export interface Shape {
   readonly begun: string
 }
 
-// What stands inside of a longer word is none. It also keeps the time linear: a run of letters has one beginning.
+// What stands inside of a longer word is none. It also keeps the time linear: a run of letters has one beginning, as long
+// as nothing that is sought from there on goes beyond what may not stand before it.
 const start = "(?<![\\w-])"
 
 const token = (
@@ -27,16 +28,15 @@ const token = (
   prefix: string,
   letter: string,
   size: string,
-  condition = ""
+  withDigit = false
 ): Shape => ({
   trigrams,
-  whole: `${start}${prefix}${condition}${letter}${size}`,
+  whole: `${start}${prefix}${withDigit ? `(?=${letter}*\\d)` : ""}${letter}${size}`,
   begun: `${start}${prefix}${letter}*$`
 })
 
 const alphanumeric = "[A-Za-z0-9]"
 const wordOrDash = "[\\w-]"
-const someDigit = "(?=[\\w.-]*\\d)"
 
 /**
  * Forms that are secret wherever they stand.
@@ -46,20 +46,25 @@ const someDigit = "(?=[\\w.-]*\\d)"
  */
 export const forms: ReadonlyArray<Shape> = [
   // Names in style sheets begin with sk- too, but have no digits as a rule.
-  token(["sk-"], "sk-", wordOrDash, "{20,}", someDigit),
+  token(["sk-"], "sk-", wordOrDash, "{20,}", true),
   token(["sk_", "rk_"], "[sr]k_(?:live|test)_", alphanumeric, "{16,}"),
   token(["hp_", "ho_", "hu_", "hs_", "hr_"], "gh[pousr]_", alphanumeric, "{30,}"),
   token(["b_p"], "github_pat_", "\\w", "{30,}"),
   token(["pat"], "glpat-", wordOrDash, "{20,}"),
-  token(["xox"], "xox[abceoprs]-", wordOrDash, "{10,}", someDigit),
+  token(["xox"], "xox[abceoprs]-", wordOrDash, "{10,}", true),
   token(["AKI", "ASI"], "A(?:KIA|SIA)", "[A-Z0-9]", "{16}(?![A-Za-z0-9])"),
   token(["AIz"], "AIza", wordOrDash, "{35}"),
   token(["npm"], "npm_", alphanumeric, "{36}"),
   token(["hf_"], "hf_", alphanumeric, "{30,}"),
   token(["gsk"], "gsk_", alphanumeric, "{30,}"),
-  token(["xai"], "xai-", wordOrDash, "{30,}", someDigit),
+  token(["xai"], "xai-", wordOrDash, "{30,}", true),
   token(["a29"], "ya29\\.", wordOrDash, "{20,}"),
-  token(["SG."], "SG\\.", "[\\w.-]", "{32,}", someDigit),
+  {
+    // Two parts of 22 and 43 letters. The dot could begin the next one, so their length is bounded.
+    trigrams: ["SG."],
+    whole: `${start}SG\\.[\\w-]{16,64}\\.[\\w-]{16,128}`,
+    begun: `${start}SG\\.[\\w-]{0,64}(?:\\.[\\w-]{0,128})?$`
+  },
   {
     // RFC 7519 and 7516: parts in base64url, of which the first begins with the letters of `{"`.
     trigrams: ["eyJ"],

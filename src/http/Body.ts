@@ -79,10 +79,7 @@ const parseJson = (bytes: Uint8Array): Either.Either<unknown, BadRequest> => {
   const read = Either.flatMap(shallow, (text) =>
     Either.try({
       // Halves of pairs can only come from escapes, so most bodies are spared the walk.
-      try: () =>
-        /\\u[dD][89a-fA-F]/.test(text)
-          ? JSON.parse(text, (_, value: unknown) => (typeof value === "string" ? Json.wellFormed(value) : value))
-          : JSON.parse(text),
+      try: (): unknown => (/\\u[dD][89a-fA-F]/.test(text) ? Json.toJson(JSON.parse(text)) : JSON.parse(text)),
       catch: () => new BadRequest({ message: "The body must be JSON." })
     })
   )

@@ -19,7 +19,9 @@ export const first = (error: ParseResult.ParseError): { readonly path: string; r
     b.path.length > a.path.length ||
     (b.path.length === a.path.length && a._tag === "Unexpected" && b._tag === "Refinement")
   const issue = issues.reduce((a, b) => (better(a, b) ? b : a))
-  const message =
-    issue._tag === "Unexpected" ? issue.message.replace(/^is unexpected/, "is not known here") : issue.message
+  // Names of our own types tell nobody anything.
+  const message = issue.message
+    .replace(/^is unexpected/, "is not known here")
+    .replace(/^Expected [A-Z]\w*(?=,)/, "Expected an object")
   return { path: pathText(issue.path), message: message.length > 300 ? `${message.slice(0, 300)}…` : message }
 }

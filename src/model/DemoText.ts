@@ -47,7 +47,7 @@ const plain = (markdown: string): string =>
   markdown
     .replace(/```[\s\S]*?(```|$)/g, "\n")
     .replace(/^#{1,6} .*$/gm, "\n")
-    .replace(/^\s*(?:[-*+]|\d+\.)\s+/gm, "")
+    .replace(/^[^\S\n]*(?:[-*+]|\d+\.)\s+/gm, "")
 
 const sentences = (text: string): ReadonlyArray<string> =>
   plain(text)

@@ -5,6 +5,8 @@
  * @since 0.1.0
  */
 
+import { wellFormed } from "./Json.js"
+
 /**
  * Where something would be lost, and what to do about it.
  *
@@ -85,7 +87,7 @@ export const lossOf = (text: string): Loss | undefined => {
       case '"': {
         const end = endOfString(text, i)
         if (isKey && top?.keys !== undefined) {
-          const key: string = JSON.parse(text.slice(i, end))
+          const key = wellFormed(JSON.parse(text.slice(i, end)))
           top.at = key
           if (top.keys.has(key)) return { path: path(), message: "stands there twice; send it once" }
           top.keys.add(key)

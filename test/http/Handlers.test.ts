@@ -149,7 +149,8 @@ describe("bodies", () => {
       for (const [json, path] of wrong) {
         const body = expectError(yield* call({ path: "/chat", json }), 400, "BadRequest")
         expect([json, body.path]).toEqual([json, path])
-        if (path !== undefined && path !== "messages") expect(body.message).toContain(path)
+        if (path === undefined) expect(body.message).toMatch(/^Expected an object, /)
+        else if (path !== "messages") expect(body.message).toContain(path)
       }
       const long = { messages: [{ role: "user", content: "x".repeat(21) }] }
       expect(expectError(yield* call({ path: "/chat", json: long }), 413, "PayloadTooLarge").path).toBe(
@@ -191,6 +192,11 @@ describe("bodies", () => {
 
       yield* call({ path: "/chat", body: '{"message":"a\\ud83d b\\ude00 \\ud83d\\ude00","background":true}' })
       expect(fake.started.at(-1)?.message).toBe("a\ufffd b\ufffd 😀")
+      yield* call({
+        path: "/chat",
+        body: '{"message":"a","background":true,"metadata":{"b\\ud83d":["\\ude00"],"__proto__":1}}'
+      })
+      expect(JSON.stringify(fake.started.at(-1)?.metadata)).toBe('{"b\ufffd":["\ufffd"],"__proto__":1}')
       yield* call({
         path: "/chat",
         body: '{"message":"a","__proto__":{"mode":"plan"},"background":true,"metadata":{"__proto__":1}}'

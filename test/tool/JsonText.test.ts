@@ -25,6 +25,9 @@ describe("what gets lost of JSON text", () => {
     expect(at('{"":1,"":2}')).toBe("")
     expect(at('{"a":"}","b":"\\"","a":",\\\\"}')).toBe("a")
     expect(at('["a","a",{"a":"a"}]')).toBeUndefined()
+    // Halves of pairs all become the same character.
+    expect(at('{"\\ud800":1,"\\udfff":2}')).toBe("\ufffd")
+    expect(at('{"\\ud83d\\ude00":1,"\\ud83d\\ude01":2}')).toBeUndefined()
     expect(at('{"a":{"b":1},"b":[],"a":{}}')).toBe("a")
   })
 

@@ -76,7 +76,7 @@ const shown = (block: ContentBlock): unknown => {
 }
 
 /** Bytes behind so much base64. */
-const bytesOf = (base64: string): number => Math.floor((base64.replace(/=+$/, "").length * 3) / 4)
+const bytesOf = (base64: string): number => Math.floor((base64.replace(/={1,2}$/, "").length * 3) / 4)
 
 /**
  * The result of a call: its structured content if it has some, else its text, or a list where there is more than text.
