@@ -21,6 +21,7 @@ import * as HttpServer from "../http/HttpServer.js"
 import * as JwtCredentials from "../http/JwtCredentials.js"
 import * as TokenCredentials from "../http/TokenCredentials.js"
 import * as Config from "../node/Config.js"
+import * as Telemetry from "../node/Telemetry.js"
 import type { StoreError } from "../store/RunStore.js"
 import { Failure, ofConfig } from "./Failure.js"
 import * as Flags from "./Flags.js"
@@ -86,10 +87,18 @@ const urlOf = (address: PlatformServer.Address): string => {
 /** The part of the grace time after which the process ends, whatever is not finished. */
 const patience = 0.98
 
-const serving = (config: Config.Config, wiring: Wiring): Effect.Effect<never, Failure | Config.ConfigError> =>
+const serving = (
+  config: Config.Config,
+  wiring: Wiring,
+  otlp: Telemetry.Otlp | undefined
+): Effect.Effect<never, Failure | Config.ConfigError> =>
   Effect.gen(function* () {
     const auth = yield* authentication(config)
-    const server = HttpServer.layer(config).pipe(Layer.provide(auth), Layer.provide(wiring(config)))
+    const server = HttpServer.layer(config).pipe(
+      Layer.provide(auth),
+      Layer.provide(wiring(config)),
+      Layer.provide(Telemetry.layer(otlp).pipe(Layer.provide(Secrets.layer(config.secrets))))
+    )
     return yield* Effect.acquireUseRelease(
       Scope.make(),
       (scope) =>
@@ -119,8 +128,10 @@ const serving = (config: Config.Config, wiring: Wiring): Effect.Effect<never, Fa
  */
 export const serve = (flags: Config.Flags, wiring: Wiring): Effect.Effect<never, Failure, FileSystem.FileSystem> =>
   Effect.gen(function* () {
-    const config = yield* Config.load(flags)
-    return yield* Effect.provide(serving(config, wiring), Secrets.layer(config.secrets))
+    const loaded = yield* Config.load(flags)
+    const otlp = yield* Telemetry.fromEnvironment
+    const config = { ...loaded, secrets: [...loaded.secrets, ...Object.values(otlp?.headers ?? {})] }
+    return yield* Effect.provide(serving(config, wiring, otlp), Secrets.layer(config.secrets))
   }).pipe(Effect.catchTag("ConfigError", ofConfig))
 
 const flags = {
