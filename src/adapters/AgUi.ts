@@ -91,15 +91,14 @@ export const behind = (options: Pick<State, "threadId" | "clientRunId" | "base" 
  */
 export const attach = (options: Pick<State, "threadId" | "clientRunId" | "base" | "run">): Folded => {
   const state = behind(options)
-  return [state, [begun(options), ...restored(state)]]
+  return [state, [begun(options), snapshot(state), ...restored(state)]]
 }
 
-/** All messages, then what is still being written, opened anew. */
+/** What is still being written, opened anew. */
 const restored = (state: State): ReadonlyArray<Event> => {
   const { run, step, text } = state
   const part = text === undefined ? undefined : run.open?.parts.at(-1)
   return [
-    snapshot(state),
     ...(step === undefined ? [] : [{ type: "STEP_STARTED", stepName: step }]),
     ...(run.open?.calls.filter(isWriting) ?? []).flatMap((call) => [
       callStart(call.id, call.name),
@@ -214,6 +213,23 @@ const snapshot = ({ base, run }: State): Event => ({
   messages: [...base, ...messagesOf(run)]
 })
 
+/**
+ * All messages after a new attempt has dropped some. Clients keep the reasoning that they have, unless a snapshot brings
+ * some: an empty piece says that nothing else is left.
+ */
+const rewritten = (state: State): Event => {
+  const messages = [...state.base, ...messagesOf(state.run)]
+  const nothing = {
+    id: `${state.run.start?.assistantMessageId ?? state.run.runId}.none`,
+    role: "reasoning",
+    content: ""
+  }
+  return {
+    type: "MESSAGES_SNAPSHOT",
+    messages: messages.some(({ role }) => role === "reasoning") ? messages : [...messages, nothing]
+  }
+}
+
 const callStart = (toolCallId: string, toolCallName: string): Event => ({
   type: "TOOL_CALL_START",
   toolCallId,
@@ -294,7 +310,10 @@ const fold = (state: State, event: AgentEvent): Folded => {
     case "run-resumed": {
       const [, events] = closeAll(state)
       const next = behind(state)
-      return [next, [...events, ...restored(next), ...custom("runlet.attempt", { attempt: event.attempt })]]
+      return [
+        next,
+        [...events, rewritten(next), ...restored(next), ...custom("runlet.attempt", { attempt: event.attempt })]
+      ]
     }
     default:
       return [state, []]
