@@ -4,7 +4,7 @@
  *
  * @since 0.1.0
  */
-import type { AgentEvent, EventOf } from "../domain/AgentEvent.js"
+import type { AgentEvent } from "../domain/AgentEvent.js"
 import type { Envelope } from "../domain/Envelope.js"
 import * as RunState from "../domain/RunState.js"
 
@@ -325,15 +325,15 @@ const closeCall = (state: State, toolCallId: string, more: ReadonlyArray<Event>)
     ? [{ ...state, calls: state.calls.filter((id) => id !== toolCallId) }, [...closeCalls([toolCallId]), ...more]]
     : [state, more]
 
-const resultMessage = ({ result, toolCallId }: EventOf<"tool-call-result">) =>
+const resultMessage = ({ result, toolCallId }: RunState.Said<"tool-call-result">) =>
   ({ id: `${toolCallId}.result`, role: "tool", toolCallId, content: JSON.stringify(result ?? null) }) as const
 
-const toolResult = (event: EventOf<"tool-call-result">): Event => {
+const toolResult = (event: RunState.Said<"tool-call-result">): Event => {
   const { content, id, role, toolCallId } = resultMessage(event)
   return { type: "TOOL_CALL_RESULT", messageId: id, role, toolCallId, content }
 }
 
-const interrupt = (request: EventOf<"approval-request">) => {
+const interrupt = (request: RunState.Said<"approval-request">) => {
   const { approvalId, expiresAt, input, preview, previewHash, reason, toolCallId, toolName } = request
   return {
     id: approvalId,

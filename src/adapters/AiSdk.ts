@@ -131,7 +131,7 @@ const reasons = {
   budget: "other"
 } as const
 
-const started = (run: RunState.RunState, start: EventOf<"run-start">): Chunk => ({
+const started = (run: RunState.RunState, start: RunState.Said<"run-start", "type" | "seq">): Chunk => ({
   type: "start",
   messageId: start.assistantMessageId,
   messageMetadata: {
@@ -296,7 +296,7 @@ const progress = (toolCallId: string, text: string): Chunk => ({
   transient: true
 })
 
-const approvalRequest = (runId: string, request: EventOf<"approval-request">): Chunk => {
+const approvalRequest = (runId: string, request: RunState.Said<"approval-request">): Chunk => {
   const { approvalId, cause, expiresAt, input, preview, previewHash, reason, toolCallId } = request
   return {
     type: "tool-approval-request",
@@ -307,14 +307,19 @@ const approvalRequest = (runId: string, request: EventOf<"approval-request">): C
 }
 
 /** A part that was decided must not ask any more, whoever decided. */
-const decided = (call: RunState.Call, event: EventOf<"approval-decision">, version: Version): ReadonlyArray<Chunk> => {
-  const { approvalId, decision, reason } = event
+const decided = (
+  call: RunState.Call,
+  event: NonNullable<RunState.Approval["decision"]>,
+  version: Version
+): ReadonlyArray<Chunk> => {
+  const { decision, reason } = event
+  const approvalId = call.approval?.request.approvalId ?? ""
   if (version === 6 || decision === "edited") return inputAvailable(call)
   const approved = decision === "approved" || decision === "retry" || decision === "applied"
   return [{ type: "tool-approval-response", approvalId, approved, ...(reason !== undefined && { reason }) }]
 }
 
-const settled = (call: RunState.Call, result: EventOf<"tool-call-result">): Chunk => {
+const settled = (call: RunState.Call, result: RunState.Said<"tool-call-result">): Chunk => {
   const { toolCallId } = result
   if (result.ok) return { type: "tool-output-available", toolCallId, output: result.result }
   if ((result.state === "rejected" || result.state === "expired") && call.approval !== undefined) {
@@ -326,7 +331,7 @@ const settled = (call: RunState.Call, result: EventOf<"tool-call-result">): Chun
     : { type: "tool-output-error", toolCallId, errorText }
 }
 
-const errorOf = ({ result, state }: EventOf<"tool-call-result">): string => {
+const errorOf = ({ result, state }: RunState.Said<"tool-call-result">): string => {
   if (typeof result === "object" && result !== null && "error" in result && typeof result.error === "string") {
     return result.error
   }

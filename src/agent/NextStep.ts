@@ -230,7 +230,10 @@ const judge = (state: RunState.RunState, call: RunState.Call, slot: string, fact
       return propose(call, slot, tool)
     case "approved": {
       const phase = tool.kind === "write" ? "commit" : "execute"
-      return { _tag: "Gated", act: { _tag: "Run", call, phase, key: decision.approvalId, again: false } }
+      return {
+        _tag: "Gated",
+        act: { _tag: "Run", call, phase, key: call.approval?.request.approvalId ?? "", again: false }
+      }
     }
     case "expired":
       return settle(call, { ok: false, state: "expired", source: "none", result: undefined })
@@ -291,5 +294,5 @@ const settle = (call: RunState.Call, settlement: Omit<Settlement, "call">): Verd
   settlement: { call, ...settlement }
 })
 
-const decisionReason = (decision: EventOf<"approval-decision"> | undefined): unknown =>
+const decisionReason = (decision: RunState.Approval["decision"]): unknown =>
   decision?.reason === undefined ? undefined : { reason: decision.reason }

@@ -120,7 +120,7 @@ const partLines = (snapshot: Snapshot.Snapshot, look: Text.Style): ReadonlyArray
 }
 
 const endLine = (snapshot: Snapshot.Snapshot, look: Text.Style): ReadonlyArray<string> => {
-  const { end } = Snapshot.toState(snapshot)
+  const end = Snapshot.endOf(snapshot)
   return end === undefined ? [] : ["", Transcript.ending(end, look)]
 }
 

@@ -7,11 +7,13 @@
  */
 import type { Envelope } from "../domain/Envelope.js"
 import { isFinal } from "../domain/RunStatus.js"
-import * as Api from "./Api.js"
+import type { Snapshot } from "../domain/Snapshot.js"
+import type * as Answers from "./Answers.js"
+import * as Call from "./Call.js"
 import * as State from "./ClientState.js"
 import { makeReader } from "./Frames.js"
 import { RunletError, unreachable } from "./RunletError.js"
-import { browserTabs, type TabMessage, type Tabs } from "./Tabs.js"
+import { browserTabs, type Channel, type TabMessage, type Tabs } from "./Tabs.js"
 
 /**
  * - `storage`: where the cursor survives a reload; `sessionStorage` by default, so that each tab has its own
@@ -26,7 +28,7 @@ import { browserTabs, type TabMessage, type Tabs } from "./Tabs.js"
  * @since 0.1.0
  * @category options
  */
-export interface ClientOptions extends Api.ApiOptions {
+export interface ClientOptions extends Call.ApiOptions {
   readonly storage?: Pick<Storage, "getItem" | "setItem" | "removeItem"> | undefined
   readonly storageKey?: string | undefined
   readonly tabs?: Tabs | undefined
@@ -46,27 +48,23 @@ export interface ClientOptions extends Api.ApiOptions {
 export interface Client {
   readonly getSnapshot: () => State.ClientState
   readonly subscribe: (listener: () => void) => () => void
-  /** All calls, also those that have nothing to do with the run on display. */
-  readonly api: Api.Api
   /** Begins a run and shows it. While the server can not be reached, the same request is sent again. */
-  readonly start: (body: Api.StartBody) => Promise<Api.Accepted>
+  readonly start: (body: Answers.StartBody) => Promise<Answers.Accepted>
   /** Answers the last message again, as a new run, and shows that. */
-  readonly regenerate: (body?: { readonly modelId?: string | undefined }) => Promise<Api.Accepted>
+  readonly regenerate: (body?: { readonly modelId?: string | undefined }) => Promise<Answers.Accepted>
   /** Goes on with the run on display, after a failure that allows it. */
-  readonly continue: () => Promise<Api.Accepted>
+  readonly continue: () => Promise<Answers.Accepted>
   /** Stops the run on display; resolves when it has ended. */
-  readonly cancel: (reason?: string) => Promise<Api.CancelResult>
+  readonly cancel: (reason?: string) => Promise<Answers.CancelResult>
   /** Answers an approval request of the run on display. */
-  readonly decide: (approvalId: string, body: Api.DecideBody) => Promise<Api.DecideResult>
+  readonly decide: (approvalId: string, body: Answers.DecideBody) => Promise<Answers.DecideResult>
   /** Shows a run: as it stands, then live. Resolves when it is shown, with `false` if it can not be. */
   readonly attach: (runId: string) => Promise<boolean>
   /** Shows the latest run of a conversation. */
   readonly open: (conversationId: string) => Promise<boolean>
   /** After a reload: shows the latest run of the conversation that was on display before, if it is the one given. */
   readonly restore: (conversationId?: string) => Promise<boolean>
-  /** Trades a token for the cookie of the page, and goes on where the missing sign-in stopped. */
-  readonly signIn: (token: string) => Promise<void>
-  /** Says that there is a valid credential again, to all tabs. */
+  /** Says that there is a valid credential again, to all tabs: what the missing one stopped goes on. */
   readonly signedIn: () => void
   /** Shows nothing, and forgets what was shown. */
   readonly clear: () => void
@@ -77,10 +75,8 @@ export interface Client {
 const pageWakeups = (wake: () => void): (() => void) => {
   const { addEventListener, document } = globalThis
   const stop = new AbortController()
-  if (document) {
-    addEventListener("online", wake, stop)
-    document.addEventListener("visibilitychange", () => document.hidden || wake(), stop)
-  }
+  addEventListener?.("online", wake, stop)
+  document?.addEventListener("visibilitychange", () => document.hidden || wake(), stop)
   return () => stop.abort()
 }
 
@@ -109,12 +105,14 @@ export const makeClient = (options: ClientOptions = {}): Client => {
     storage = attempt(() => globalThis.sessionStorage),
     storageKey = "runlet.cursor",
     tabs = browserTabs(),
-    timer = Api.platformTimer,
+    timer = Call.platformTimer,
     wakeups = pageWakeups
   } = options
-  const api = Api.makeApi(options)
+  const call = Call.makeCall(options)
   const listeners = new Set<() => void>()
   const sleepers = new Set<() => void>()
+  /** Keys of requests to begin work whose fate is unknown: the same one must go under the same key. */
+  const keys = new Map<string, string>()
   const nothing = () => {}
 
   let state = State.initial
@@ -127,10 +125,8 @@ export const makeClient = (options: ClientOptions = {}): Client => {
   let visit = 0
   let filling = false
   let hush = nothing
-  let leaveTabs = nothing
-  let post: (message: TabMessage) => void = nothing
-  /** A request to begin work whose fate is unknown: the same one must go under the same key. */
-  let unsure: { readonly json: string; readonly key: string } | undefined
+  let channel: Channel | undefined
+  let sleep = nothing
 
   const set = (next: State.ClientState) => {
     if (state === next) return
@@ -139,17 +135,16 @@ export const makeClient = (options: ClientOptions = {}): Client => {
     for (const listener of listeners) listener()
   }
 
-  const change = (changes: Parameters<typeof State.change>[1]) => set(State.change(state, changes))
+  const change = (changes: State.Changes) => set(State.change(state, changes))
 
   /** Applies what was heard, and tells the other tabs. */
   const hear = (link: State.Link, events: ReadonlyArray<Envelope> = []) => {
-    if (events.length) set(State.hear(state, events))
-    if (state.link !== link) change({ link })
+    if (events.length || link !== state.link) set(State.hear({ ...state, link }, events))
     const { run } = state
-    if (leading && run) post({ runId: run.runId, link, seq: run.seq, events })
+    if (leading && run) channel?.postMessage({ runId: run.runId, link, seq: run.seq, events })
   }
 
-  const pause = (failed: number, signal?: AbortSignal, leastMs = 0) =>
+  const pause = (failed: number, leastMs = 0, signal?: AbortSignal) =>
     new Promise<void>((done) => {
       const end = () => {
         cancel()
@@ -164,29 +159,30 @@ export const makeClient = (options: ClientOptions = {}): Client => {
 
   /** Does it again until it succeeds, the server refuses, or the signal says that nobody waits for it. */
   const persist = async (signal: AbortSignal, task: () => Promise<void>): Promise<boolean> => {
-    for (;;) {
+    while (!signal.aborted) {
+      if (failures) hear("resuming")
       try {
         await task()
-        return !signal.aborted
+        return true
       } catch (thrown) {
-        if (signal.aborted) return false
+        if (signal.aborted) break
         const error = unreachable(thrown)
-        hear("lost")
+        hear("interrupted")
         if (!error.transient) {
           change({ error })
-          return false
+          break
         }
-        await pause(failures++, signal, error.body.retryAfterMs)
+        await pause(failures++, error.body.retryAfterMs, signal)
       }
-      if (signal.aborted) return false
-      hear("retrying")
     }
+    return false
   }
 
-  const sync = async (signal?: AbortSignal) => {
+  /** Shows the run as it stands, after what is shown or in place of it. */
+  const sync = async (signal?: AbortSignal, instead?: State.ClientState) => {
     if (!state.run) return
-    const snapshot = await api.run(state.run.runId, signal)
-    set(State.show(state, snapshot))
+    const snapshot = await call<Snapshot>("GET", Call.runPath(state.run.runId), { signal })
+    if (!signal?.aborted) set(State.show(instead ?? state, snapshot))
   }
 
   /** Closes a hole in what was heard. */
@@ -207,10 +203,9 @@ export const makeClient = (options: ClientOptions = {}): Client => {
     const read = makeReader()
     let pieces = 0
     try {
-      const shown = await api.events(
-        run.runId,
-        run.seq,
-        (bytes) => {
+      const shown = await call<boolean>("GET", Call.runPath(run.runId, `/events?after=${run.seq}`), {
+        signal,
+        onBytes: (bytes) => {
           if (signal.aborted) return true
           const heard = read(bytes)
           // A server that only greets and falls silent is no better than none.
@@ -218,18 +213,16 @@ export const makeClient = (options: ClientOptions = {}): Client => {
           hear("open", heard)
           if (state.ahead.length) fill()
           return !state.run || isFinal(state.run)
-        },
-        signal
-      )
-      if (!shown && !State.isOver(state)) await sync(signal)
+        }
+      })
+      if (!shown) await sync(signal)
     } catch (error) {
       const { _tag } = unreachable(error)
       if (_tag !== "Compacted" && _tag !== "InvalidCursor") throw error
       // A log that is shorter than what was seen is another one.
-      if (_tag === "InvalidCursor") set(State.enter(run.runId, { link: "retrying" }))
-      await sync(signal)
+      await sync(signal, State.enter(run.runId, { link: "resuming" }))
     }
-    if (!State.isOver(state)) throw unreachable(undefined)
+    if (!State.isOver(state)) throw unreachable()
   }
 
   /** Silence of the tab that has the connection means that it does not have it any more. */
@@ -247,7 +240,6 @@ export const makeClient = (options: ClientOptions = {}): Client => {
     seat = mine
     expect()
     const rise = () => {
-      mine.abort()
       if (seat !== mine) return
       stand()
       sit()
@@ -264,7 +256,7 @@ export const makeClient = (options: ClientOptions = {}): Client => {
         return last
       })
       .catch(rise)
-    if (!leading) post({ runId: run.runId })
+    if (!leading) channel?.postMessage({ runId: run.runId })
   }
 
   const stand = () => {
@@ -282,9 +274,9 @@ export const makeClient = (options: ClientOptions = {}): Client => {
     } else if (!leading) {
       hear(link, events)
       if (state.ahead.length || seq > state.run.seq) fill()
-      if (State.isOver(state)) hush()
-      else if (seat) expect()
-      else sit()
+      if (State.isOver(state)) return hush()
+      expect()
+      sit()
     }
   }
 
@@ -297,37 +289,29 @@ export const makeClient = (options: ClientOptions = {}): Client => {
   const retry = () => {
     const { error, run, signedOut } = state
     if (!run || isFinal(run) || (error && !signedOut)) return
-    if (error) {
-      change({ error: undefined })
-      hear("retrying")
-    }
+    if (error) change({ error: undefined, link: "resuming" })
     sit(true)
   }
 
   const leave = () => {
     stand()
-    leaveTabs()
-    leaveTabs = nothing
-    post = nothing
+    channel?.close()
+    channel = undefined
+    sleep()
     failures = 0
   }
 
   const enter = (...run: Parameters<typeof State.enter>) => {
     leave()
     set(State.enter(...run))
-    const channel = tabs.listen(onTab)
-    const asleep = wakeups(wake)
-    post = channel.post
-    leaveTabs = () => {
-      channel.close()
-      asleep()
-    }
+    channel = tabs.listen(onTab)
+    sleep = wakeups(wake)
   }
 
   const attach = async (runId: string) => {
     if (state.run?.runId === runId && !state.error) return true
     visit++
-    enter(runId, { link: "retrying" })
+    enter(runId, { link: "resuming" })
     const mine = new AbortController()
     seat = mine
     const shown = await persist(mine.signal, () => sync(mine.signal))
@@ -337,13 +321,21 @@ export const makeClient = (options: ClientOptions = {}): Client => {
     return shown
   }
 
-  const latest = async (conversationId: string) => (await api.runs({ conversationId, limit: 1 })).items[0]
-
-  const clear = () => {
+  const close = () => {
     visit++
     leave()
-    attempt(() => storage?.removeItem(storageKey))
     set(State.initial)
+  }
+
+  const clear = () => {
+    close()
+    attempt(() => storage?.removeItem(storageKey))
+  }
+
+  const latest = async (conversationId: string) => {
+    const path = `/runs?limit=1&conversationId=${encodeURIComponent(conversationId)}`
+    const { items } = await call<{ readonly items: ReadonlyArray<Answers.RunSummary> }>("GET", path)
+    return items[0]
   }
 
   const open = async (conversationId: string) => {
@@ -352,42 +344,35 @@ export const makeClient = (options: ClientOptions = {}): Client => {
   }
 
   const restore = async (conversationId?: string) => {
-    const text = attempt(() => storage?.getItem(storageKey))
-    const saved: State.Cursor | undefined = attempt(() => JSON.parse(text ?? "")) ?? undefined
+    const saved: State.Cursor | undefined = attempt(() => JSON.parse(storage?.getItem(storageKey) ?? ""))
     if (!saved?.runId || (conversationId && saved.conversationId !== conversationId)) return false
     const before = state
     // Without an answer the run itself is asked for, which goes on until there is one.
-    const run = await latest(saved.conversationId).catch((error) =>
-      unreachable(error).status === 404 ? undefined : saved
+    const run = await latest(saved.conversationId).catch(({ status }: RunletError) =>
+      status === 404 ? undefined : saved
     )
     if (state !== before) return false
-    const belongs = run && (run.runId !== saved.runId || run.assistantMessageId === saved.assistantMessageId)
-    const shown = !!belongs && (await attach(run.runId))
-    if (!belongs || (state.error && !state.signedOut)) clear()
+    const shown = !!run && (await attach(run.runId))
+    if (!run || (state.error && !state.signedOut)) clear()
     return shown
-  }
-
-  const signedIn = () => {
-    post({})
-    retry()
   }
 
   const current = () => {
     if (state.cursor) return state.cursor
-    throw new RunletError(0, { _tag: "NotFound", message: "There is no run on display." })
+    throw new RunletError(0, { _tag: "NotFound", message: "No run is on display." })
   }
 
   /** Sends a request that may cost something, again while there is no answer: it must be safe to repeat. */
-  const ask = async <A>(call: () => Promise<A>): Promise<A> => {
+  const ask = async <A>(send: () => Promise<A>): Promise<A> => {
     change({ starting: ++asking > 0 })
     try {
       for (let tries = 0; ; tries++) {
         try {
-          return await call()
+          return await send()
         } catch (thrown) {
           const error = unreachable(thrown)
           if (!error.transient || error.status === 429 || tries >= startRetries) throw error
-          await pause(tries, undefined, error.body.retryAfterMs)
+          await pause(tries, error.body.retryAfterMs)
         }
       }
     } finally {
@@ -395,25 +380,21 @@ export const makeClient = (options: ClientOptions = {}): Client => {
     }
   }
 
-  const begin = async (json: string, call: (key: string) => Promise<Api.Accepted>) => {
+  const begin = async (path: string, body: object) => {
     const from = visit
-    if (unsure?.json !== json) {
-      unsure = { json, key: Array.from("1234", () => random().toString(36).slice(2)).join("") }
-    }
-    const mine = unsure
-    const isSure = () => {
-      if (unsure === mine) unsure = undefined
-    }
-    const accepted = await ask(() => call(mine.key)).catch((error: RunletError) => {
-      if (!error.transient) isSure()
-      throw error
-    })
-    isSure()
-    const { assistantMessageId, conversationId, runId } = accepted
+    const what = path + JSON.stringify(body)
+    const key = keys.get(what) ?? `${random()}${random()}`
+    keys.set(what, key)
+    const accepted = await ask<Answers.Accepted>(() => call("POST", path, { body, key })).catch(
+      (error: RunletError) => {
+        if (!error.transient) keys.delete(what)
+        throw error
+      }
+    )
+    keys.delete(what)
+    const { runId } = accepted
     // Twice the same request is one run, and it may be on display already.
-    if (visit === from && state.run?.runId !== runId) {
-      enter(runId, { cursor: { runId, lastAppliedSeq: 0, conversationId, assistantMessageId } })
-    }
+    if (visit === from && state.run?.runId !== runId) enter(runId, { cursor: { ...accepted, lastAppliedSeq: 0 } })
     sit()
     return accepted
   }
@@ -424,37 +405,32 @@ export const makeClient = (options: ClientOptions = {}): Client => {
       listeners.add(listener)
       return () => listeners.delete(listener)
     },
-    api,
-    start: (body) => begin(JSON.stringify(body), (key) => api.start(body, key)),
-    regenerate: async (body = {}) => {
-      const { runId } = current()
-      return begin(runId + JSON.stringify(body), (key) => api.regenerate(runId, body, key))
-    },
+    start: (body) => begin("/chat", body),
+    regenerate: async (body = {}) => begin(Call.runPath(current().runId, "/regenerate"), body),
     continue: async () => {
       const { assistantMessageId, lastAppliedSeq, runId } = current()
-      const accepted = await ask(() => api.resume(runId, { lastAppliedSeq, assistantMessageId }))
-      if (state.run?.runId === runId) sit(true)
+      const body = { lastAppliedSeq, assistantMessageId }
+      const accepted = await ask<Answers.Accepted>(() => call("POST", Call.runPath(runId, "/resume"), { body }))
+      sit(true)
       return accepted
     },
     cancel: async (reason) => {
-      const result = await api.cancel(current().runId, reason)
-      if (state.run?.runId === result.runId && result.lastSeq > state.run.seq) sit(true)
+      const result = await call<Answers.CancelResult>("POST", Call.runPath(current().runId, "/cancel"), {
+        body: { reason }
+      })
+      sit(true)
       return result
     },
-    decide: async (approvalId, body) => api.decide(current().runId, approvalId, body),
+    decide: async (approvalId, body) =>
+      call("POST", Call.runPath(current().runId, `/approvals/${encodeURIComponent(approvalId)}`), { body }),
     attach,
     open,
     restore,
-    signIn: async (token) => {
-      await api.signIn(token)
-      signedIn()
+    signedIn: () => {
+      channel?.postMessage({})
+      retry()
     },
-    signedIn,
     clear,
-    close: () => {
-      visit++
-      leave()
-      set(State.initial)
-    }
+    close
   }
 }

@@ -5,8 +5,8 @@
  * @since 0.1.0
  */
 import type { Envelope } from "../domain/Envelope.js"
-import * as RunState from "../domain/RunState.js"
 import { isEnded } from "../domain/RunStatus.js"
+import * as RunView from "../domain/RunView.js"
 import * as Snapshot from "../domain/Snapshot.js"
 import type { RunletError } from "./RunletError.js"
 
@@ -37,7 +37,7 @@ export type Phase =
  * @since 0.1.0
  * @category models
  */
-export type Link = "open" | "lost" | "retrying"
+export type Link = "open" | "interrupted" | "resuming"
 
 /**
  * Where a reader stands: the last event it applied, and which message of which conversation that belongs to.
@@ -63,7 +63,7 @@ export interface Cursor {
 export interface ClientState {
   readonly phase: Phase
   readonly link: Link
-  readonly run?: RunState.RunState | undefined
+  readonly run?: RunView.RunView | undefined
   readonly cursor?: Cursor | undefined
   readonly queuePosition?: number | undefined
   readonly ahead: ReadonlyArray<Envelope>
@@ -88,28 +88,27 @@ export const initial: ClientState = {
   signedOut: false
 }
 
-const phaseOf = ({ error, link, run, signedOut }: ClientState): Phase => {
-  if (!run) return "idle"
-  if (error && !signedOut) return "failed"
-  const { status } = run
+const phaseOf = ({ status }: RunView.RunView, link: Link): Phase => {
   if (isEnded(status)) return status
-  if (link !== "open") return link === "lost" ? "interrupted" : "resuming"
+  if (link !== "open") return link
   return status === "waiting_approval" ? "waiting-approval" : "streaming"
 }
 
 /** The state with what follows from the rest. */
 const settle = (state: ClientState): ClientState => {
-  const { error, run } = state
+  const { cursor, error, link, queuePosition, run } = state
+  if (!run) return state
+  const { recoverable, runId, seq, start, status } = run
   const signedOut = error?._tag === "Unauthorized"
-  const phase = phaseOf({ ...state, signedOut })
-  const { assistantMessageId = "", conversationId = "" }: Partial<Cursor> = run?.start ?? state.cursor ?? {}
+  const phase = error && !signedOut ? "failed" : phaseOf(run, link)
+  const { assistantMessageId = "", conversationId = "" }: Partial<Cursor> = start ?? cursor ?? {}
   return {
     ...state,
     phase,
     signedOut,
-    canContinue: phase === "failed" && !error && run?.recoverable === true,
-    queuePosition: run?.status === "queued" ? state.queuePosition : undefined,
-    cursor: run && { runId: run.runId, lastAppliedSeq: run.seq, conversationId, assistantMessageId }
+    canContinue: !error && recoverable === true,
+    queuePosition: status === "queued" ? queuePosition : undefined,
+    cursor: { runId, lastAppliedSeq: seq, conversationId, assistantMessageId }
   }
 }
 
@@ -120,7 +119,15 @@ const settle = (state: ClientState): ClientState => {
  * @category transitions
  */
 export const enter = (runId: string, known?: Partial<ClientState>): ClientState =>
-  settle({ ...initial, ...known, run: RunState.empty(runId) })
+  settle({ ...initial, ...known, run: RunView.empty(runId) })
+
+/**
+ * What may change beside the run.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export type Changes = Partial<Pick<ClientState, "link" | "starting" | "error">>
 
 /**
  * What is not the run's has changed.
@@ -128,10 +135,7 @@ export const enter = (runId: string, known?: Partial<ClientState>): ClientState 
  * @since 0.1.0
  * @category transitions
  */
-export const change = (
-  state: ClientState,
-  changes: Partial<Pick<ClientState, "link" | "starting" | "error">>
-): ClientState => settle({ ...state, ...changes })
+export const change = (state: ClientState, changes: Changes): ClientState => settle({ ...state, ...changes })
 
 /**
  * Applies what follows without a hole, each event once, and keeps what lies behind one. What is of another run, or comes
@@ -146,7 +150,7 @@ export const hear = (state: ClientState, events: ReadonlyArray<Envelope>): Clien
   const ahead: Array<Envelope> = []
   for (const envelope of [...state.ahead, ...events].sort((a, b) => a.seq - b.seq)) {
     if (envelope.runId !== run.runId) continue
-    if (RunState.follows(run, envelope)) run = RunState.reduce(run, envelope)
+    if (RunView.follows(run, envelope)) run = RunView.reduce(run, envelope)
     else if (envelope.seq > run.seq) ahead.push(envelope)
   }
   return settle({ ...state, run, ahead })
@@ -162,7 +166,7 @@ export const show = (state: ClientState, snapshot: Snapshot.Snapshot): ClientSta
   const { lastSeq, queuePosition, runId } = snapshot
   const { run } = state
   return run?.runId === runId
-    ? hear({ ...state, queuePosition, run: lastSeq > run.seq ? Snapshot.toState(snapshot) : run }, [])
+    ? hear({ ...state, queuePosition, run: lastSeq > run.seq ? Snapshot.toView(snapshot) : run }, [])
     : state
 }
 

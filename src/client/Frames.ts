@@ -17,12 +17,13 @@ export const makeReader = (): ((bytes: Uint8Array) => ReadonlyArray<Envelope>) =
   const decoder = new TextDecoder()
   let pieces: Array<string> = []
   return (bytes) => {
-    const lines = decoder.decode(bytes, { stream: true }).split("\n")
+    const [end = "", ...lines] = decoder.decode(bytes, { stream: true }).split("\n")
     // Joined once a line is complete, so that a long one costs no more than its length.
-    pieces.push(lines[0] ?? "")
-    if (lines.length < 2) return []
-    lines[0] = pieces.join("")
-    pieces = [lines.pop() ?? ""]
+    pieces.push(end)
+    const begun = lines.pop()
+    if (begun === undefined) return []
+    lines.unshift(pieces.join(""))
+    pieces = [begun]
     return lines
       .filter((line) => line.startsWith("data:"))
       .map((line) => JSON.parse(line.slice(5)))

@@ -74,7 +74,7 @@ export class RunletError extends Error {
  * @since 0.1.0
  * @category errors
  */
-export const unreachable = (cause: unknown, status = 0): RunletError =>
+export const unreachable = (cause?: unknown, status = 0): RunletError =>
   cause instanceof RunletError
     ? cause
     : new RunletError(status, { _tag: "Unreachable", message: "The server can not be reached." }, cause)

@@ -21,7 +21,18 @@ export interface TabMessage {
 }
 
 /**
- * - `listen`: begins to hear the others, and gives the way to speak to them and to stop
+ * The way to speak to the other tabs, and to stop hearing them.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Channel {
+  readonly postMessage: (message: TabMessage) => void
+  readonly close: () => void
+}
+
+/**
+ * - `listen`: begins to hear the others
  * - `lead`: does the task as the only tab that does it, once it is this tab's turn, or at once, taking it away from
  *   another (`steal`). Rejects when it is taken away from this one, or when the signal gives up waiting. A task that
  *   resolves with `true` has nothing left for the others to do, once they have heard so
@@ -30,10 +41,7 @@ export interface TabMessage {
  * @category models
  */
 export interface Tabs {
-  readonly listen: (hear: (message: TabMessage) => void) => {
-    readonly post: (message: TabMessage) => void
-    readonly close: () => void
-  }
+  readonly listen: (hear: (message: TabMessage) => void) => Channel
   readonly lead: (name: string, signal: AbortSignal, steal: boolean, task: () => Promise<boolean>) => Promise<unknown>
 }
 
@@ -44,7 +52,7 @@ export interface Tabs {
  * @category constructors
  */
 export const alone: Tabs = {
-  listen: () => ({ post: () => {}, close: () => {} }),
+  listen: () => ({ postMessage: () => {}, close: () => {} }),
   lead: (_name, _signal, _steal, task) => task()
 }
 
@@ -61,7 +69,7 @@ export const browserTabs = (): Tabs => {
     listen: (hear) => {
       const channel = new BroadcastChannel("runlet")
       channel.onmessage = ({ data }) => hear(data)
-      return { post: (message) => channel.postMessage(message), close: () => channel.close() }
+      return channel
     },
     lead: (name, signal, steal, task) =>
       locks.request<Promise<unknown>>(name, steal ? { steal } : { signal }, async () => {

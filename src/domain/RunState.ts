@@ -1,85 +1,35 @@
 /**
- * The one fold. The state of a run is `events.reduce(reduce, empty(runId))`; the engine, the snapshot, resume, the
- * client, the page and the tests use this function and no other. Pure, and free of runtime imports, so that browsers
- * can load it.
+ * The one fold. The state of a run is `events.reduce(reduce, empty(runId))`: what its log shows (see `RunView`), and beside
+ * it what only the engine must know to go on. The engine, the snapshot, resume, the client, the page and the tests use
+ * no other. Pure, and free of runtime imports, so that browsers can load it.
  *
  * @since 0.1.0
  */
-import type { AgentEvent, EventOf, ModelFinishReason, TerminalEvent, ToolKind, ToolPhase, Usage } from "./AgentEvent.js"
+import type { AgentEvent, TerminalEvent } from "./AgentEvent.js"
 import type { Envelope } from "./Envelope.js"
 import * as Status from "./RunStatus.js"
+import * as RunView from "./RunView.js"
+import * as Snapshot from "./Snapshot.js"
 
-/**
- * The request for a decision and, once it is known, the decision.
- *
- * @since 0.1.0
- * @category models
- */
-export interface Approval {
-  readonly request: EventOf<"approval-request">
-  readonly decision?: EventOf<"approval-decision"> | undefined
-}
-
-/**
- * A started part of a tool whose outcome is not in the log.
- *
- * @since 0.1.0
- * @category models
- */
-export interface Started {
-  readonly phase: ToolPhase
-  readonly key: string
-}
+export type { Approval, Part, Said, Started } from "./RunView.js"
+export { addUsage, follows, pendingApprovals, text, turns, turnText } from "./RunView.js"
 
 /**
  * One tool call of a turn.
  *
- * - `proposed`: the arguments as the model gave them; `input`: the ones in force, which a person may have changed
- *   (`edited`)
- * - `open`: started, no outcome known; `doubt`: an open start that a person was asked about; `conflict`: the commit
- *   reported that its target changed
+ * - `doubt`: an open start that a person was asked about; `conflict`: the commit reported that its target changed
  * - `starts`: how often its present key was started; `asked`: approvals requested so far
  *
  * @since 0.1.0
  * @category models
  */
-export interface Call {
-  readonly id: string
-  readonly name: string
-  readonly kind: ToolKind
-  readonly title?: string | undefined
-  readonly args: string
-  readonly proposed?: { readonly value: unknown } | undefined
-  readonly input?: { readonly value: unknown } | undefined
-  readonly edited?: boolean | undefined
-  readonly open?: Started | undefined
-  readonly phase?: ToolPhase | undefined
+export interface Call extends RunView.Call {
   readonly starts: number
   readonly asked: number
-  readonly progress: string
-  readonly approval?: Approval | undefined
-  readonly doubt?: Started | undefined
+  readonly doubt?: RunView.Started | undefined
   readonly conflict?: boolean | undefined
-  readonly result?: EventOf<"tool-call-result"> | undefined
   readonly settledAt?: number | undefined
 }
-
-/**
- * A piece of a turn in the order in which it arrived. `startedAt` and `endedAt` are the times of the first and the last
- * delta of it that is known.
- *
- * @since 0.1.0
- * @category models
- */
-export type Part =
-  | {
-      readonly type: "text" | "reasoning"
-      readonly id: string
-      readonly text: string
-      readonly startedAt: number
-      readonly endedAt: number
-    }
-  | { readonly type: "tool-call"; readonly toolCallId: string }
 
 /**
  * One model turn and the calls it asked for. `text0` and `reasoning0` are the lengths of the draft where it began,
@@ -88,18 +38,15 @@ export type Part =
  * @since 0.1.0
  * @category models
  */
-export interface Turn {
-  readonly n: number
+export interface Turn extends RunView.Turn {
   readonly text0: number
   readonly reasoning0: number
   readonly seq0: number
-  readonly parts: ReadonlyArray<Part>
   readonly calls: ReadonlyArray<Call>
-  readonly ended?: { readonly finishReason: ModelFinishReason; readonly usage: Usage } | undefined
 }
 
 /**
- * What a log says. `open` is the only turn that events change; `closed` ones are frozen.
+ * What a log says.
  *
  * - `stale`: recoveries since the last `model-end` or `tool-call-result`
  * - `resumedSeq`: where the present attempt began; `dropped`: ids of calls that earlier attempts left behind
@@ -109,31 +56,24 @@ export interface Turn {
  * @since 0.1.0
  * @category models
  */
-export interface RunState {
-  readonly runId: string
-  readonly seq: number
-  readonly start?: EventOf<"run-start"> | undefined
-  readonly status: Status.RunStatus
-  readonly recoverable?: boolean | undefined
+export interface RunState extends RunView.RunView {
   readonly end?: TerminalEvent | undefined
-  readonly attempt: number
   readonly trace?: string | undefined
   readonly stale: number
   readonly resumedSeq: number
   readonly dropped: ReadonlyArray<string>
   readonly textLength: number
   readonly reasoningLength: number
-  readonly usage: Usage
-  readonly createdAt: number
-  readonly updatedAt: number
   readonly startedAt?: number | undefined
   readonly firstTokenAt?: number | undefined
   readonly activeMs: number
   readonly activeSince?: number | undefined
-  readonly iteration: number
   readonly open?: Turn | undefined
   readonly closed: ReadonlyArray<Turn>
 }
+
+/** What the engine knows of the run as a whole. */
+type Facts = Omit<RunState, Exclude<keyof RunView.RunView, "end">>
 
 /**
  * The state before the first event.
@@ -142,22 +82,46 @@ export interface RunState {
  * @category constructors
  */
 export const empty = (runId: string): RunState => ({
-  runId,
-  seq: 0,
-  status: "queued",
-  attempt: 1,
+  ...RunView.empty(runId),
   stale: 0,
   resumedSeq: 0,
   dropped: [],
   textLength: 0,
   reasoningLength: 0,
-  usage: { inputTokens: 0, outputTokens: 0, totalTokens: 0 },
-  createdAt: 0,
-  updatedAt: 0,
   activeMs: 0,
-  iteration: 0,
+  end: undefined,
+  open: undefined,
   closed: []
 })
+
+/**
+ * The state that a snapshot shows. What is not in a snapshot (doubts, clocks, places) is unknown in it.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const ofSnapshot = (snapshot: Snapshot.Snapshot): RunState => {
+  const view = Snapshot.toView(snapshot)
+  let text0 = 0
+  let reasoning0 = 0
+  const known = (turn: RunView.Turn): Turn => {
+    const calls = turn.calls.map((call) => ({ ...call, starts: 0, asked: 0 }))
+    const begun = { ...turn, text0, reasoning0, seq0: 0, calls }
+    text0 += RunView.turnText(turn).length
+    reasoning0 += RunView.turnText(turn, "reasoning").length
+    return begun
+  }
+  const closed = view.closed.map(known)
+  return {
+    ...empty(snapshot.runId),
+    ...view,
+    textLength: snapshot.text.length,
+    reasoningLength: snapshot.reasoning.length,
+    end: Snapshot.endOf(snapshot),
+    open: view.open && known(view.open),
+    closed
+  }
+}
 
 /**
  * Folds one envelope in. Envelopes at or below `state.seq` are ignored, so a reader may see an event twice; a hole is
@@ -166,8 +130,19 @@ export const empty = (runId: string): RunState => ({
  * @since 0.1.0
  * @category folding
  */
-export const reduce = (state: RunState, envelope: Pick<Envelope, "seq" | "event" | "createdAt">): RunState =>
-  envelope.seq <= state.seq ? state : apply(state, envelope.event, envelope.seq, envelope.createdAt)
+export const reduce = (state: RunState, envelope: Pick<Envelope, "seq" | "event" | "createdAt">): RunState => {
+  const { createdAt: at, event, seq } = envelope
+  if (seq <= state.seq) return state
+  const view = RunView.reduce(state, envelope)
+  const facts = factsAfter(state, event, seq, at)
+  return {
+    ...view,
+    ...facts,
+    end: facts.end,
+    open: view.open && turnAfter(state, view.open, event, seq, at),
+    closed: event.type === "iteration-end" ? RunView.turns(state) : state.closed
+  }
+}
 
 /**
  * Folds many envelopes in.
@@ -181,280 +156,102 @@ export const reduceAll = (state: RunState, envelopes: Iterable<Envelope>): RunSt
   return current
 }
 
-/**
- * Whether the envelope is the next one, without a hole.
- *
- * @since 0.1.0
- * @category folding
- */
-export const follows = (state: RunState, envelope: Envelope): boolean => envelope.seq === state.seq + 1
-
 /** A copy that is still being written, seen by nobody else. */
 type Draft<A> = { -readonly [K in keyof A]: A[K] }
 
-const apply = (state: RunState, event: AgentEvent, seq: number, at: number): RunState => {
-  const next: Draft<RunState> = { ...state, seq, updatedAt: at }
+const factsAfter = (state: RunState, event: AgentEvent, seq: number, at: number): Facts => {
+  const { activeMs, dropped, reasoningLength, resumedSeq, stale, textLength } = state
+  const { activeSince, end, firstTokenAt, startedAt, trace } = state
+  const next: Draft<Facts> = {
+    ...{ activeMs, dropped, reasoningLength, resumedSeq, stale, textLength },
+    ...{ activeSince, end, firstTokenAt, startedAt, trace }
+  }
   const status = Status.after(event)
   if (status !== undefined) {
     const executing = Status.isExecuting(status)
-    if (state.activeSince !== undefined) {
+    if (activeSince !== undefined) {
       // The time between the last sign of life and a resume was not spent running.
       const until = event.type === "run-resumed" ? state.updatedAt : at
-      next.activeMs += Math.max(0, until - state.activeSince)
+      next.activeMs += Math.max(0, until - activeSince)
     }
-    next.status = status
-    next.recoverable = event.type === "error" ? event.recoverable : undefined
     next.activeSince = executing ? at : undefined
     if (executing) next.startedAt ??= at
   }
   switch (event.type) {
     case "run-start":
-      next.start = event
       next.trace = event.trace
-      next.createdAt = at
       break
     case "run-resumed":
-      resume(next, event)
+      next.end = undefined
+      next.trace = event.trace
+      next.stale = event.reason === "recovery" ? stale + 1 : 0
+      next.resumedSeq = seq
+      next.dropped = [...dropped, ...event.droppedToolCallIds]
+      next.textLength = event.textLength
+      next.reasoningLength = event.reasoningLength
       break
     case "text-delta":
-      write(next, "text", event, at)
+      next.firstTokenAt ??= at
       next.textLength += event.delta.length
       break
     case "reasoning-delta":
-      write(next, "reasoning", event, at)
+      next.firstTokenAt ??= at
       next.reasoningLength += event.delta.length
       break
-    case "tool-call-start": {
-      const turn = openTurn(next, at)
-      turn.parts = [...turn.parts, { type: "tool-call", toolCallId: event.toolCallId }]
-      turn.calls = [...turn.calls, emptyCall(event)]
+    case "tool-call-start":
+      next.firstTokenAt ??= at
       break
-    }
     case "model-end":
-      openTurn(next).ended = { finishReason: event.finishReason, usage: event.usage }
-      next.usage = addUsage(state.usage, event.usage)
+    case "tool-call-result":
       next.stale = 0
-      break
-    case "iteration-end":
-      next.closed = turns(state)
-      next.open = undefined
       break
     case "finish":
     case "cancelled":
     case "error":
       next.end = event
-      break
-    case "tool-call-result":
-      next.stale = 0
-      changeCall(next, event, at)
-      break
-    default:
-      if ("toolCallId" in event) changeCall(next, event, at)
   }
   return next
 }
 
-/** The open turn, to be written to. Output opens one; the first token of a run is told by its time. */
-const openTurn = (state: Draft<RunState>, tokenAt?: number): Draft<Turn> => {
-  const turn: Draft<Turn> = {
-    ...(state.open ?? {
-      n: state.iteration + 1,
-      text0: state.textLength,
-      reasoning0: state.reasoningLength,
-      seq0: state.seq - 1,
-      parts: [],
-      calls: []
-    })
-  }
-  state.open = turn
-  state.iteration = turn.n
-  state.firstTokenAt ??= tokenAt
-  return turn
-}
-
-// Two parts may interleave; lengths count deltas in order, so an interleaved continuation is a piece of its own.
-const write = (
-  state: Draft<RunState>,
-  type: "text" | "reasoning",
-  { delta, id }: { readonly id: string; readonly delta: string },
-  at: number
-): void => {
-  const turn = openTurn(state, at)
-  const last = turn.parts.at(-1)
-  turn.parts =
-    last !== undefined && last.type === type && last.id === id
-      ? turn.parts.with(-1, { ...last, text: last.text + delta, endedAt: at })
-      : [...turn.parts, { type, id, text: delta, startedAt: at, endedAt: at }]
-}
-
-/**
- * A call of which no more than its beginning is known.
- *
- * @since 0.1.0
- * @category constructors
- */
-export const emptyCall = ({
-  kind,
-  title,
-  toolCallId,
-  toolName
-}: Pick<EventOf<"tool-call-start">, "toolCallId" | "toolName" | "kind" | "title">): Call => ({
-  id: toolCallId,
-  name: toolName,
-  kind,
-  title,
-  args: "",
-  starts: 0,
-  asked: 0,
-  progress: ""
-})
-
-type CallEvent = Exclude<Extract<AgentEvent, { readonly toolCallId: string }>, EventOf<"tool-call-start">>
-
-const changeCall = (state: Draft<RunState>, event: CallEvent, at: number): void => {
+const turnAfter = (state: RunState, shown: RunView.Turn, event: AgentEvent, seq: number, at: number): Turn => {
   const { open } = state
-  const index = open?.calls.findIndex(({ id }) => id === event.toolCallId) ?? -1
-  const before = open?.calls[index]
-  if (open === undefined || before === undefined) return
-  const call: Draft<Call> = { ...before }
-  state.open = { ...open, calls: open.calls.with(index, call) }
+  if (shown === open) return open
+  const before = open ?? { text0: state.textLength, reasoning0: state.reasoningLength, seq0: seq - 1, calls: [] }
+  const { reasoning0, seq0, text0 } = before
+  const calls =
+    shown.calls === before.calls ? before.calls : shown.calls.map((call) => callAfter(before.calls, call, event, at))
+  return { ...shown, text0, reasoning0, seq0, calls }
+}
+
+const callAfter = (known: ReadonlyArray<Call>, shown: RunView.Call, event: AgentEvent, at: number): Call => {
+  const before = known.find(({ id }) => id === shown.id)
+  if (shown === before) return before
+  const { asked = 0, conflict, doubt, settledAt, starts = 0 }: Partial<Call> = before ?? {}
+  const call: Draft<Call> = { ...shown, asked, conflict, doubt, settledAt, starts }
   switch (event.type) {
-    case "tool-call-delta":
-      call.args += event.delta
-      break
-    case "tool-call-ready":
-      call.proposed = { value: event.input }
-      call.input = call.proposed
-      break
     case "tool-start":
-      call.starts = call.open?.key === event.idempotencyKey ? call.starts + 1 : 1
-      call.open = { phase: event.phase, key: event.idempotencyKey }
-      call.phase = event.phase
-      call.progress = ""
-      break
-    case "tool-result-delta":
-      call.progress += event.delta
+      call.starts = before?.open?.key === event.idempotencyKey ? starts + 1 : 1
       break
     case "tool-call-result":
-      call.open = undefined
       call.doubt = undefined
       call.conflict = undefined
-      call.result = event
       call.settledAt = at
       break
     case "approval-request": {
       const inDoubt = event.reason === "in_doubt"
-      call.doubt = inDoubt ? (call.open ?? call.doubt) : undefined
-      call.conflict = inDoubt ? call.conflict : undefined
-      call.open = undefined
+      call.doubt = inDoubt ? (before?.open ?? doubt) : undefined
+      call.conflict = inDoubt ? conflict : undefined
       call.starts = 0
       call.asked++
-      call.approval = { request: event }
       break
     }
-    case "approval-decision":
-      if (call.approval?.request.approvalId !== event.approvalId) return
-      call.approval = { ...call.approval, decision: event }
-      if (event.decision !== "edited") return
-      call.input = { value: event.input }
-      call.edited = true
-      break
     case "tool-conflict":
       // A conflict reported to a key that was started before proves nothing: it may be its own effect.
-      if (call.starts > 1) call.doubt ??= call.open
-      call.open = undefined
+      if (starts > 1) call.doubt ??= before?.open
       call.conflict = true
   }
+  return call
 }
-
-const resume = (state: Draft<RunState>, event: EventOf<"run-resumed">): void => {
-  const { droppedToolCallIds, reasoningLength, textLength } = event
-  const { open } = state
-  state.end = undefined
-  state.attempt = event.attempt
-  state.trace = event.trace
-  state.stale = event.reason === "recovery" ? state.stale + 1 : 0
-  state.resumedSeq = state.seq
-  state.dropped = [...state.dropped, ...droppedToolCallIds]
-  state.textLength = textLength
-  state.reasoningLength = reasoningLength
-  if (open === undefined) return
-  const isKept = (toolCallId: string) => !droppedToolCallIds.includes(toolCallId)
-  const left = { text: textLength - open.text0, reasoning: reasoningLength - open.reasoning0 }
-  const parts = open.parts.flatMap((part): ReadonlyArray<Part> => {
-    if (part.type === "tool-call") return isKept(part.toolCallId) ? [part] : []
-    const text = part.text.slice(0, Math.max(0, left[part.type]))
-    left[part.type] -= text.length
-    return text === "" ? [] : [{ ...part, text }]
-  })
-  const calls = open.calls.filter(({ id }) => isKept(id))
-  const isEmpty = parts.length + calls.length === 0 && open.ended === undefined
-  state.open = isEmpty ? undefined : { ...open, parts, calls }
-  if (isEmpty) state.iteration--
-}
-
-/**
- * The sum of two usages; an optional count stays out when neither has it.
- *
- * @since 0.1.0
- * @category usage
- */
-export const addUsage = (a: Usage, b: Usage): Usage => {
-  const sum: Draft<Usage> = { ...a }
-  for (const key of usageKeys) if (b[key] !== undefined) sum[key] = (sum[key] ?? 0) + b[key]
-  return sum
-}
-
-const usageKeys = [
-  "inputTokens",
-  "outputTokens",
-  "totalTokens",
-  "reasoningTokens",
-  "cachedInputTokens",
-  "costUsd"
-] as const satisfies ReadonlyArray<keyof Usage>
-
-/**
- * All turns in order, the open one last.
- *
- * @since 0.1.0
- * @category reading
- */
-export const turns = (state: RunState): ReadonlyArray<Turn> =>
-  state.open === undefined ? state.closed : [...state.closed, state.open]
-
-/**
- * The text, or the reasoning, of a turn.
- *
- * @since 0.1.0
- * @category reading
- */
-export const turnText = (turn: Turn, type: "text" | "reasoning" = "text"): string =>
-  turn.parts.map((part) => (part.type === type ? part.text : "")).join("")
-
-/**
- * The assistant text, or the reasoning, of the whole run.
- *
- * @since 0.1.0
- * @category reading
- */
-export const text = (state: RunState, type?: "text" | "reasoning"): string =>
-  turns(state)
-    .map((turn) => turnText(turn, type))
-    .join("")
-
-/**
- * Requests that a person has not answered yet.
- *
- * @since 0.1.0
- * @category reading
- */
-export const pendingApprovals = (state: RunState): ReadonlyArray<EventOf<"approval-request">> =>
-  Status.isFinal(state) || state.open === undefined
-    ? []
-    : state.open.calls.flatMap(({ approval, result }) =>
-        result === undefined && approval !== undefined && approval.decision === undefined ? [approval.request] : []
-      )
 
 /**
  * The call with this id, and its turn.
@@ -466,7 +263,7 @@ export const findCall = (
   state: RunState,
   toolCallId: string
 ): { readonly turn: Turn; readonly call: Call } | undefined => {
-  for (const turn of turns(state).toReversed()) {
+  for (const turn of RunView.turns(state).toReversed()) {
     const call = turn.calls.find((_) => _.id === toolCallId)
     if (call !== undefined) return { turn, call }
   }

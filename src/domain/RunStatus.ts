@@ -56,8 +56,7 @@ export const isEnded = (status: RunStatus): status is "completed" | "cancelled" 
  * @since 0.1.0
  * @category predicates
  */
-export const isFinal = (run: Standing): boolean =>
-  isEnded(run.status) && !(run.status === "failed" && run.recoverable === true)
+export const isFinal = (run: Standing): boolean => isEnded(run.status) && run.recoverable !== true
 
 /**
  * Whether a process is, or should be, executing the run.

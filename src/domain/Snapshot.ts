@@ -1,13 +1,13 @@
 /**
  * What a page needs to show a run, taken from the fold, and the way back. Pure, and free of runtime imports.
  *
- * Law: folding events n+1 … m into `toState(snapshot(n))` gives `snapshot(m)`.
+ * Law: folding events n+1 … m into `toView(snapshot(n))` gives `snapshot(m)`.
  *
  * @since 0.1.0
  */
 import type { EventOf, RunMode, TerminalEvent, ToolKind, ToolPhase, ToolResultState, Usage } from "./AgentEvent.js"
-import * as RunState from "./RunState.js"
 import type { RunStatus } from "./RunStatus.js"
+import * as RunView from "./RunView.js"
 
 /**
  * Where a call stands: being written, complete, running, waiting for a person, or the state of its result.
@@ -108,15 +108,15 @@ export interface Snapshot {
 }
 
 /**
- * The snapshot of a state. `queuePosition` and `expiresAt` are facts of the store and are added by it.
+ * The snapshot of a view. `queuePosition` and `expiresAt` are facts of the store and are added by it.
  *
  * @since 0.1.0
  * @category conversions
  */
-export const of = (state: RunState.RunState): Snapshot => {
+export const of = (state: RunView.RunView): Snapshot => {
   const parts: Array<SnapshotPart> = []
   const toolCalls: Array<SnapshotToolCall> = []
-  for (const turn of RunState.turns(state)) {
+  for (const turn of RunView.turns(state)) {
     for (const part of turn.parts) {
       parts.push(part.type === "tool-call" ? part : { ...part, iteration: turn.n })
     }
@@ -136,11 +136,11 @@ export const of = (state: RunState.RunState): Snapshot => {
     iteration: state.iteration,
     turnOpen: state.open !== undefined,
     lastSeq: state.seq,
-    text: RunState.text(state),
-    reasoning: RunState.text(state, "reasoning"),
+    text: RunView.text(state),
+    reasoning: RunView.text(state, "reasoning"),
     parts,
     toolCalls,
-    pendingApprovals: RunState.pendingApprovals(state).map(({ type: _, ...request }) => request),
+    pendingApprovals: RunView.pendingApprovals(state).map(({ type: _, ...request }) => request),
     usage: state.usage,
     ...(state.start?.regeneratedFrom !== undefined && { regeneratedFrom: state.start.regeneratedFrom }),
     createdAt: state.createdAt,
@@ -148,27 +148,21 @@ export const of = (state: RunState.RunState): Snapshot => {
   }
 }
 
-const ending = (end: TerminalEvent | undefined): Partial<Snapshot> => {
-  switch (end?.type) {
-    case undefined:
-      return {}
-    case "finish":
-      return { finishReason: end.finishReason, timing: end.timing }
-    case "cancelled":
-      return { cancelled: { by: end.by, ...(end.reason !== undefined && { reason: end.reason }) } }
-    case "error":
-      return { error: { code: end.code, message: end.message } }
-  }
+const ending = (end: RunView.Ending | undefined): Partial<Snapshot> => {
+  if (end === undefined) return {}
+  if ("code" in end) return { error: { code: end.code, message: end.message } }
+  if ("by" in end) return { cancelled: { by: end.by, ...(end.reason !== undefined && { reason: end.reason }) } }
+  return { finishReason: end.finishReason, timing: end.timing }
 }
 
-const callState = (call: RunState.Call): ToolCallState => {
+const callState = (call: RunView.Call): ToolCallState => {
   if (call.result !== undefined) return call.result.state
   if (call.approval !== undefined && call.approval.decision === undefined) return "waiting"
   if (call.open !== undefined) return "running"
   return call.input === undefined ? "streaming" : "ready"
 }
 
-const toolCall = (call: RunState.Call, iteration: number): SnapshotToolCall => {
+const toolCall = (call: RunView.Call, iteration: number): SnapshotToolCall => {
   const { approval, result } = call
   return {
     toolCallId: call.id,
@@ -192,127 +186,84 @@ const toolCall = (call: RunState.Call, iteration: number): SnapshotToolCall => {
   }
 }
 
-const snapshotApproval = ({ decision, request: { type: _, ...request } }: RunState.Approval): SnapshotApproval => {
+const snapshotApproval = ({ decision, request: { type: _, ...request } }: RunView.Approval): SnapshotApproval => {
   if (decision === undefined) return request
   const { approvalId: _1, toolCallId: _2, type: _3, ...rest } = decision
   return { ...request, decision: rest }
 }
 
 /**
- * The state that a snapshot shows, ready to fold further events in. What only the engine needs (open starts, doubts,
- * clocks) is not in a snapshot and therefore not in this state.
+ * What a snapshot shows, ready to fold further events in. Of the start, of approvals and of results it says the same
+ * as the log, in the same fields.
  *
  * @since 0.1.0
  * @category conversions
  */
-export const toState = (snapshot: Snapshot): RunState.RunState => {
-  const { conversationId, userMessageId, assistantMessageId, model, mode, regeneratedFrom } = snapshot
-  const { attempt, createdAt, iteration, recoverable, runId, status, updatedAt, usage } = snapshot
+export const toView = (snapshot: Snapshot): RunView.RunView => {
+  const { attempt, cancelled, createdAt, error, finishReason, iteration, lastSeq, recoverable } = snapshot
+  const { runId, status, timing, turnOpen, updatedAt, usage } = snapshot
   const turns = turnsOf(snapshot)
   return {
-    ...RunState.empty(runId),
-    seq: snapshot.lastSeq,
-    start: {
-      type: "run-start",
-      runId,
-      seq: 1,
-      conversationId,
-      userMessageId,
-      assistantMessageId,
-      model,
-      mode,
-      ...(regeneratedFrom !== undefined && { regeneratedFrom })
-    },
+    runId,
+    seq: lastSeq,
+    start: snapshot,
     status,
     recoverable,
-    end: endOf(snapshot),
+    end: error ?? cancelled ?? (finishReason && timing && { finishReason, timing }),
     attempt,
-    textLength: snapshot.text.length,
-    reasoningLength: snapshot.reasoning.length,
     usage,
     createdAt,
     updatedAt,
     iteration,
-    open: snapshot.turnOpen ? turns.pop() : undefined,
+    open: turnOpen ? turns.pop() : undefined,
     closed: turns
   }
 }
 
-const endOf = ({ cancelled, error, finishReason, model, recoverable = false, timing, usage }: Snapshot) => {
-  if (error !== undefined) return { type: "error", ...error, recoverable, usage } as const
-  if (cancelled !== undefined) return { type: "cancelled", ...cancelled, usage } as const
-  return finishReason && timing && ({ type: "finish", finishReason, model, usage, timing } as const)
+/**
+ * How a run ended, as the event that said so.
+ *
+ * @since 0.1.0
+ * @category conversions
+ */
+export const endOf = (snapshot: Snapshot): TerminalEvent | undefined => {
+  const { cancelled, error, finishReason, model, recoverable = false, timing, usage } = snapshot
+  if (error) return { type: "error", ...error, recoverable, usage }
+  if (cancelled) return { type: "cancelled", ...cancelled, usage }
+  return finishReason && timing && { type: "finish", finishReason, model, usage, timing }
 }
 
-interface Written extends RunState.Turn {
-  readonly parts: Array<RunState.Part>
-  readonly calls: Array<RunState.Call>
-}
-
-const turnsOf = ({ iteration, parts, toolCalls, turnOpen, usage }: Snapshot): Array<RunState.Turn> => {
-  const calls = new Map(toolCalls.map((call) => [call.toolCallId, call]))
-  const turns: Array<RunState.Turn> = []
-  const length = { text: 0, reasoning: 0 }
-  let last: Written | undefined
-  const turn = (n: number, ended?: RunState.Turn["ended"]): Written => {
-    if (last?.n === n) return last
-    last = { n, text0: length.text, reasoning0: length.reasoning, seq0: 0, parts: [], calls: [], ended }
-    turns.push(last)
-    return last
-  }
-  for (const part of parts) {
-    if (part.type === "tool-call") {
-      const call = calls.get(part.toolCallId)
-      if (call === undefined) continue
-      const { calls: made, parts } = turn(call.iteration)
-      parts.push(part)
-      made.push(callOf(call))
-    } else {
-      const { iteration: n, ...piece } = part
-      turn(n).parts.push(piece)
-      length[piece.type] += piece.text.length
+const turnsOf = ({ iteration, parts, toolCalls, usage }: Snapshot): Array<RunView.Turn> => {
+  const made = new Map(toolCalls.map((call) => [call.toolCallId, call.iteration]))
+  return Array.from({ length: iteration }, (_, before) => {
+    const n = before + 1
+    const own = parts.filter((part) => n === (part.type === "tool-call" ? made.get(part.toolCallId) : part.iteration))
+    return {
+      n,
+      parts: own,
+      calls: toolCalls.filter((call) => n === call.iteration).map(callOf),
+      // A turn is opened by output. One that shows none is complete without any, and stays when it is resumed.
+      ended: own.length ? undefined : { finishReason: "stop", usage }
     }
-  }
-  // A turn is opened by output. One that is open and shows none is complete without any, and stays when it is resumed.
-  if (turnOpen) turn(iteration, { finishReason: "stop", usage })
-  return turns
+  })
 }
 
-const isSettled = (call: SnapshotToolCall): call is SnapshotToolCall & EventOf<"tool-call-result"> => "ok" in call
+const isSettled = (call: SnapshotToolCall): call is SnapshotToolCall & RunView.Said<"tool-call-result"> => "ok" in call
 
-const callOf = (call: SnapshotToolCall): RunState.Call => {
-  const { approval, argumentsText = "", phase, progress = "", toolCallId, toolName } = call
+const callOf = (call: SnapshotToolCall): RunView.Call => {
+  const { approval, argumentsText = "", phase, progress = "" } = call
   const input = "input" in call ? { value: call.input } : undefined
   const edited = "proposedInput" in call
   return {
-    ...RunState.emptyCall(call),
+    ...RunView.emptyCall(call),
     args: argumentsText,
     input,
     proposed: edited ? { value: call.proposedInput } : input,
     edited,
-    open: call.state === "running" ? { phase: phase ?? "execute", key: "" } : undefined,
+    open: phase && call.state === "running" ? { phase, key: "" } : undefined,
     phase,
     progress,
-    approval: approval && approvalOf(approval),
-    result: isSettled(call)
-      ? {
-          type: "tool-call-result",
-          toolCallId,
-          toolName,
-          ok: call.ok,
-          state: call.state,
-          result: call.result,
-          source: call.source,
-          durationMs: call.durationMs
-        }
-      : undefined
-  }
-}
-
-const approvalOf = ({ decision, ...request }: SnapshotApproval): RunState.Approval => {
-  const { approvalId, toolCallId } = request
-  return {
-    request: { type: "approval-request", ...request },
-    decision: decision && { type: "approval-decision", approvalId, toolCallId, ...decision }
+    approval: approval && { request: approval, decision: approval.decision },
+    result: isSettled(call) ? call : undefined
   }
 }

@@ -13,7 +13,6 @@ import type * as Envelope from "../domain/Envelope.js"
 import { CurrentUser } from "../domain/Owner.js"
 import { NotFound } from "../domain/RunError.js"
 import * as RunState from "../domain/RunState.js"
-import * as Snapshot from "../domain/Snapshot.js"
 import { type DecideRequest, RunEngine, type View } from "../engine/RunEngine.js"
 import * as Threads from "../engine/Threads.js"
 import { AgUiBody, AgUiProps } from "./AdaptersApi.js"
@@ -134,7 +133,7 @@ const answer = (asked: Asked, answers: NonNullable<Asked["resume"]>) =>
     const last = yield* Adapting.latest(conversationId)
     if (last === undefined) return yield* new NotFound({ message: "There is no such thread." })
     const { pendingApprovals, ...snapshot } = yield* engine.snapshot(last.runId)
-    const run = Snapshot.toState({ ...snapshot, pendingApprovals })
+    const run = RunState.ofSnapshot({ ...snapshot, pendingApprovals })
     for (const one of answers) {
       const pending = pendingApprovals.find(({ approvalId }) => approvalId === one.interruptId)
       yield* engine.decide(last.runId, one.interruptId, decisionOf(one, pending?.reason === "in_doubt"))
@@ -180,7 +179,7 @@ const events = (
       threadId: text(parameters.threadId) ?? snapshot.conversationId,
       clientRunId: text(parameters.clientRunId) ?? runId
     }
-    const present = Snapshot.toState(snapshot)
+    const present = RunState.ofSnapshot(snapshot)
     if (after > 0) {
       const shown = yield* Adapting.stateAt(present, after)
       return yield* show(view, AgUi.behind({ ...names, base, run: shown }), [])

@@ -16,9 +16,8 @@ import * as Messages from "../adapters/AiSdkMessages.js"
 import type * as Envelope from "../domain/Envelope.js"
 import { CurrentUser } from "../domain/Owner.js"
 import { Conflict, NotFound, Unprocessable } from "../domain/RunError.js"
-import type * as RunState from "../domain/RunState.js"
+import * as RunState from "../domain/RunState.js"
 import * as Status from "../domain/RunStatus.js"
-import * as Snapshot from "../domain/Snapshot.js"
 import { type Accepted, type DecideRequest, RunEngine, type View } from "../engine/RunEngine.js"
 import * as Threads from "../engine/Threads.js"
 import { UiChatBody, type UiMessage } from "./AdaptersApi.js"
@@ -81,7 +80,7 @@ const show = (view: View, [state, chunks]: readonly [AiSdk.State, ReadonlyArray<
 const fromStart = (runId: string, version: Chunks.Version) =>
   Effect.gen(function* () {
     const engine = yield* RunEngine
-    const run = Snapshot.toState(yield* engine.snapshot(runId))
+    const run = RunState.ofSnapshot(yield* engine.snapshot(runId))
     const view = yield* Adapting.viewOf(runId, run.seq)
     return yield* show(view, AiSdk.replay(run, version))
   })
@@ -196,7 +195,7 @@ const decide = (message: UiMessage, conversationId: string, version: Chunks.Vers
     const last = yield* Adapting.latest(conversationId)
     if (last === undefined) return yield* new NotFound({ message: "There is no such chat." })
     const snapshot = yield* engine.snapshot(last.runId)
-    const run = Snapshot.toState(snapshot)
+    const run = RunState.ofSnapshot(snapshot)
     const seq = seqOf(message, run) ?? (snapshot.status === "waiting_approval" ? run.seq : undefined)
     if (seq === undefined) return yield* gone
     const shown = yield* Adapting.stateAt(run, seq)
@@ -271,7 +270,7 @@ const messages = (chatId: string) =>
         const text: Messages.Message = { id: messageId, role, parts: [{ type: "text", text: content, state: "done" }] }
         if (runId === undefined) return Effect.succeed(text)
         return engine.snapshot(runId).pipe(
-          Effect.map((snapshot) => Messages.messageOf(Snapshot.toState(snapshot))),
+          Effect.map((snapshot) => Messages.messageOf(RunState.ofSnapshot(snapshot))),
           Effect.catchTag("NotFound", () => Effect.succeed(text))
         )
       },

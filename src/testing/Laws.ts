@@ -15,6 +15,7 @@
  */
 import * as RunState from "../domain/RunState.js"
 import * as RunStatus from "../domain/RunStatus.js"
+import * as RunView from "../domain/RunView.js"
 import * as Snapshot from "../domain/Snapshot.js"
 import * as Json from "../tool/Json.js"
 import { all as histories, ofLogs as historyLogs } from "./HistoryLaws.js"
@@ -190,7 +191,7 @@ export const snapshotGoesOn: Law = {
   check: (observed) =>
     observed.snapshots.flatMap(({ runId, snapshot }) => {
       const run = runOf(observed, runId)
-      const resumed = RunState.reduceAll(Snapshot.toState(snapshot), run.log.slice(snapshot.lastSeq))
+      const resumed = run.log.slice(snapshot.lastSeq).reduce(RunView.reduce, Snapshot.toView(snapshot))
       return shown(Snapshot.of(resumed)) === shown(Snapshot.of(whole(run)))
         ? []
         : [`${runId}: from ${snapshot.lastSeq} on`]

@@ -22,7 +22,6 @@ import type * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
-import type { EventOf } from "../domain/AgentEvent.js"
 import * as RunState from "../domain/RunState.js"
 import * as RunStatus from "../domain/RunStatus.js"
 import type { DecideRequest, RunEngine } from "../engine/RunEngine.js"
@@ -218,7 +217,7 @@ const start = (
 }
 
 const answerTo = (
-  { input, reason, toolName }: EventOf<"approval-request">,
+  { input, reason, toolName }: RunState.Approval["request"],
   { doubt, how }: Plan.Answers,
   edit: Edit
 ): Pick<DecideRequest, "decision" | "input"> => {

@@ -178,7 +178,7 @@ const latestApproval = (
   _: RunState.RunState,
   entry: LedgerEntry,
   call: RunState.Call | undefined
-): EventOf<"approval-request"> | undefined => {
+): RunState.Approval["request"] | undefined => {
   const approval = call?.approval
   if (approval === undefined) return undefined
   if (approval.request.reason !== "in_doubt") {

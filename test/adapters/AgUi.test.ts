@@ -16,7 +16,7 @@ const base: ReadonlyArray<AgUi.Message> = [{ id: "question", role: "user", conte
 
 const stateOf = (log: Log, seq: number) => {
   const run = RunState.reduceAll(RunState.empty(log[0]?.runId ?? ""), log.slice(0, seq))
-  return seq === 0 ? run : Snapshot.toState(Snapshot.of(run))
+  return seq === 0 ? run : RunState.ofSnapshot(Snapshot.of(run))
 }
 
 const from = (log: Log, begin: AgUi.State): ReadonlyArray<AgUi.Event> => {

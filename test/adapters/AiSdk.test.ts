@@ -37,7 +37,7 @@ interface Said {
 
 /** As the server does it, which has no more of a run than its snapshot. */
 const restored = (run: RunState.RunState): RunState.RunState =>
-  run.seq === 0 ? run : Snapshot.toState(Snapshot.of(run))
+  run.seq === 0 ? run : RunState.ofSnapshot(Snapshot.of(run))
 
 /** What a client is told that comes at `seq`, and comes again whenever it has to. */
 const told = (log: Log, seq: number, version: Version): Said => {

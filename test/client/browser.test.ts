@@ -24,8 +24,13 @@ beforeAll(async () => {
   const { outputFiles } = await build({
     stdin: {
       contents: `import * as client from "./src/client/index.js"
+        import { makeApi } from "./src/client/Api.js"
         globalThis.library = client
         globalThis.client = client.makeClient({ heartbeatMs: ${heartbeatMs}, maxDelayMs: 300 })
+        globalThis.signIn = async (token) => {
+          await makeApi().signIn(token)
+          globalThis.client.signedIn()
+        }
         globalThis.texts = []
         globalThis.client.subscribe(() => {
           const { run } = globalThis.client.getSnapshot()
@@ -76,6 +81,7 @@ afterAll(async () => {
 })
 
 declare const client: Client
+declare const signIn: (token: string) => Promise<void>
 declare const texts: ReadonlyArray<string>
 
 const tab = async (): Promise<Page> => {
@@ -83,7 +89,7 @@ const tab = async (): Promise<Page> => {
   await page.goto(`${proxy.url}/page`)
   return page
 }
-const signIn = (page: Page) => page.evaluate(() => client.signIn("token-of-alice"))
+const signInto = (page: Page) => page.evaluate(() => signIn("token-of-alice"))
 const start = (page: Page, message: string) =>
   page.evaluate((text) => client.start({ message: text }).then(({ runId }) => runId), message)
 const shows = (page: Page) =>
@@ -104,7 +110,7 @@ const told = (count: number) => Array.from({ length: count }, (_, i) => `${i} `)
 test("eight tabs share one connection, which survives the tab that has it, a cut and a reload", async () => {
   world.upstream.script("Eight tabs", [whole(150, 80)])
   const first = await tab()
-  await signIn(first)
+  await signInto(first)
   const from = proxy.requests.length
   const runId = await start(first, "Eight tabs")
   const others = await Promise.all(Array.from({ length: 7 }, tab))
@@ -137,7 +143,7 @@ test("signing in again in one tab lets all go on where they stood", async () => 
     Script.reply([...pieces(5, 5), Script.gate("again"), ...pieces(3, 5), Script.finish("stop"), Script.done])
   ])
   const one = await tab()
-  await signIn(one)
+  await signInto(one)
   const runId = await start(one, "Signed out everywhere")
   const two = await tab()
   await two.evaluate((id) => client.attach(id), runId)
@@ -152,7 +158,7 @@ test("signing in again in one tab lets all go on where they stood", async () => 
   await pause(heartbeatMs * 4)
   expect(proxy.requests).toHaveLength(length)
   await world.upstream.release("again")
-  await signIn(two)
+  await signInto(two)
   for (const page of [one, two]) {
     const { text } = await until(page, "the end", ({ phase }) => phase === "completed")
     expect(text).toBe(told(5) + told(3))

@@ -1,5 +1,6 @@
 /** The client against the built server, through a network that cuts, stalls and swallows. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest"
+import { makeApi } from "../../src/client/Api.js"
 import { type Client, type ClientOptions, makeClient, type Phase, RunletError } from "../../src/client/index.js"
 import * as RunState from "../../src/domain/RunState.js"
 import * as Snapshot from "../../src/domain/Snapshot.js"
@@ -42,12 +43,13 @@ interface Watched {
   readonly storage: ReturnType<typeof memoryStorage>
 }
 
+const credentials = () => ({ baseUrl: proxy.url, token: () => "token-of-alice" })
+
 const watched = (options: ClientOptions = {}): Watched => {
   const storage = memoryStorage()
   const client = makeClient({
-    baseUrl: proxy.url,
+    ...credentials(),
     heartbeatMs,
-    token: () => "token-of-alice",
     maxDelayMs: 1000,
     storage,
     ...options
@@ -199,7 +201,7 @@ describe("through a bad network", () => {
     const run = await started
     await until(seen.client, "completed")
     await check(seen, 10)
-    const { items } = await seen.client.api.runs({ conversationId: run.conversationId })
+    const { items } = await makeApi(credentials()).runs({ conversationId: run.conversationId })
     expect(items.map(({ runId }) => runId)).toEqual([run.runId])
     expect(world.upstream.asked("Lost answer")).toHaveLength(1)
   }, 60_000)
@@ -331,7 +333,7 @@ describe("with the server", () => {
     await until(seen.client, "completed")
     expect(seen.client.getSnapshot().run?.start?.regeneratedFrom).toBe(runId)
     expect(textOf(seen.client)).toBe(told(3))
-    const { api } = seen.client
+    const api = makeApi(credentials())
     await api.rename(conversationId, "Stopped")
     expect((await api.conversation(conversationId)).title).toBe("Stopped")
     expect((await api.conversations({ limit: 200 })).items.map((item) => item.conversationId)).toContain(conversationId)
@@ -344,9 +346,9 @@ describe("with the server", () => {
     const refusals = [
       client.start({ message: "x", modelId: "none" }),
       client.start({ message: "" }),
-      client.api.run("run_0"),
-      client.api.cancel("run_01890000-0000-7000-8000-000000000001"),
-      watched({ token: () => "wrong" }).client.api.runs()
+      makeApi(credentials()).run("run_0"),
+      makeApi(credentials()).cancel("run_01890000-0000-7000-8000-000000000001"),
+      makeApi({ ...credentials(), token: () => "wrong" }).runs()
     ].map((call) =>
       call.then(
         () => undefined,

@@ -4,6 +4,7 @@ import * as State from "../../src/client/ClientState.js"
 import { RunletError } from "../../src/client/RunletError.js"
 import type { Envelope } from "../../src/domain/Envelope.js"
 import * as RunState from "../../src/domain/RunState.js"
+import * as RunView from "../../src/domain/RunView.js"
 import * as Snapshot from "../../src/domain/Snapshot.js"
 import * as Arbitraries from "../../src/testing/EventArbitraries.js"
 
@@ -11,7 +12,7 @@ const all = (log: ReadonlyArray<Envelope>) => RunState.reduceAll(RunState.empty(
 type Step = (state: State.ClientState) => State.ClientState
 const play = (steps: ReadonlyArray<Step>, from: State.ClientState = State.initial) =>
   steps.reduce((state, step) => step(state), from)
-const attached = (log: ReadonlyArray<Envelope>) => State.enter(log[0]?.runId ?? "", { link: "retrying" })
+const attached = (log: ReadonlyArray<Envelope>) => State.enter(log[0]?.runId ?? "", { link: "resuming" })
 const snapshotAt =
   (log: ReadonlyArray<Envelope>, seq: number): Step =>
   (state) =>
@@ -40,7 +41,7 @@ const heard = (log: ReadonlyArray<Envelope>): FastCheck.Arbitrary<Step> => {
     { weight: 1, arbitrary: place.filter((seq) => seq > 0).map((seq) => snapshotAt(log, seq)) },
     {
       weight: 2,
-      arbitrary: FastCheck.constantFrom<State.Link>("open", "lost", "retrying").map((link) => changed({ link }))
+      arbitrary: FastCheck.constantFrom<State.Link>("open", "interrupted", "resuming").map((link) => changed({ link }))
     },
     { weight: 1, arbitrary: FastCheck.boolean().map((starting) => changed({ starting })) }
   )
@@ -96,7 +97,7 @@ describe("the state of a client", () => {
           order.map((envelope) => events([envelope, envelope])),
           attached(log)
         )
-        expect(state.run).toEqual(all(log))
+        expect(state.run).toEqual(log.reduce(RunView.reduce, RunView.empty(log[0]?.runId ?? "")))
         expect(state.ahead).toEqual([])
       }),
       { numRuns: 200 }
@@ -113,8 +114,7 @@ describe("the state of a client", () => {
           const ended = status === "completed" || status === "cancelled" || status === "failed"
           if (state.error !== undefined && !state.signedOut) expect(state.phase).toBe("failed")
           else if (ended) expect(state.phase).toBe(status)
-          else if (state.link === "lost") expect(state.phase).toBe("interrupted")
-          else if (state.link === "retrying") expect(state.phase).toBe("resuming")
+          else if (state.link !== "open") expect(state.phase).toBe(state.link)
           else expect(state.phase).toBe(status === "waiting_approval" ? "waiting-approval" : "streaming")
           if (state.canContinue) expect([status, state.run?.recoverable]).toEqual(["failed", true])
         }
@@ -157,7 +157,7 @@ describe("the state of a client", () => {
 
   it("tells a missing sign-in from a run that can not be shown", () => {
     const shown = State.enter("run_1")
-    expect(play([changed({ link: "lost" }), refused("Unauthorized", 401)], shown)).toMatchObject({
+    expect(play([changed({ link: "interrupted" }), refused("Unauthorized", 401)], shown)).toMatchObject({
       phase: "interrupted",
       signedOut: true,
       canContinue: false

@@ -36,8 +36,8 @@ const freezable = (): Tabs & { frozen: boolean } => {
         if (!mine.frozen) hear(message)
       })
       return {
-        post: (message: Parameters<typeof channel.post>[0]) => {
-          if (!mine.frozen) channel.post(message)
+        postMessage: (message: Parameters<typeof channel.postMessage>[0]) => {
+          if (!mine.frozen) channel.postMessage(message)
         },
         close: channel.close
       }
@@ -222,9 +222,9 @@ describe("the tabs of one browser", () => {
     const asked = server.requests.length
     await clock.advance(600_000)
     expect(server.requests).toHaveLength(asked)
-    server.intercept = ({ path }) => (path === "/session" ? new Response(null, { status: 204 }) : undefined)
+    server.intercept = () => undefined
     server.say("run_1", "on")
-    await clients[1]?.signIn("token")
+    clients[1]?.signedIn()
     await settle()
     expect(clients.map((client) => [text(client), phase(client)])).toEqual(clients.map(() => ["on", "streaming"]))
     expect(server.connections.size).toBe(1)

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as RunState from "../../src/domain/RunState.js"
+import * as RunView from "../../src/domain/RunView.js"
 import * as Snapshot from "../../src/domain/Snapshot.js"
 import * as Events from "../../src/testing/EventArbitraries.js"
 
@@ -18,13 +19,13 @@ describe("the snapshot", () => {
         const from = states[n]
         if (from === undefined) continue
         // As a page has it: through JSON.
-        let state = Snapshot.toState(JSON.parse(JSON.stringify(Snapshot.of(from))))
+        let state = Snapshot.toView(JSON.parse(JSON.stringify(Snapshot.of(from))))
         expect(Snapshot.of(state)).toEqual(Snapshot.of(from))
         for (let m = n + 1; m < log.length; m++) {
           const envelope = log[m]
           const expected = states[m]
           if (envelope === undefined || expected === undefined) continue
-          state = RunState.reduce(state, envelope)
+          state = RunView.reduce(state, envelope)
           if (m === log.length - 1 || m === n + 1) expect(Snapshot.of(state)).toEqual(Snapshot.of(expected))
         }
       }

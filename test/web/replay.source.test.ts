@@ -1,7 +1,8 @@
 /** How a replay gets its events: from a server that is cut, silenced and taken down, and drawn in pieces. */
 import { describe, expect, it } from "@effect/vitest"
 import * as FastCheck from "effect/FastCheck"
-import { makeApi, type Timer } from "../../src/client/Api.js"
+import { makeApi } from "../../src/client/Api.js"
+import type { Timer } from "../../src/client/Call.js"
 import { RunletError } from "../../src/client/RunletError.js"
 import type { Envelope } from "../../src/domain/Envelope.js"
 import * as RunStatus from "../../src/domain/RunStatus.js"

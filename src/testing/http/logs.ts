@@ -148,7 +148,7 @@ export const logs: ReadonlyArray<Check.HttpCheck> = [
         )
       }
       yield* Check.must(RunStatus.isEnded(snapshot.status), `it is ${snapshot.status}`)
-      yield* Check.must(Snapshot.of(Snapshot.toState(snapshot)).text === snapshot.text, "its text is not its parts'")
+      yield* Check.must(Snapshot.of(Snapshot.toView(snapshot)).text === snapshot.text, "its text is not its parts'")
     })
   )
 ]

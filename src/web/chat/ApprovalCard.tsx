@@ -4,7 +4,7 @@
  * @since 0.1.0
  */
 import { useSignal } from "@preact/signals"
-import type { DecideBody } from "../../client/Api.js"
+import type { DecideBody } from "../../client/Answers.js"
 import type { Snapshot } from "../../domain/Snapshot.js"
 import { t } from "../i18n/index.js"
 import { useNow } from "../ui/Clock.js"

@@ -5,7 +5,7 @@
  * @since 0.1.0
  */
 import { computed, effect, type ReadonlySignal, type Signal, signal } from "@preact/signals"
-import type { Conversation } from "../../client/Api.js"
+import type { Api, Conversation } from "../../client/Api.js"
 import type { Client } from "../../client/Client.js"
 import { RunletError } from "../../client/RunletError.js"
 import { t } from "../i18n/index.js"
@@ -88,12 +88,12 @@ const place = () => {
 }
 
 /**
- * The page around a client. It does nothing before a conversation, or none, is opened.
+ * The page around a client and the calls of the server. It does nothing before a conversation, or none, is opened.
  *
  * @since 0.1.0
  * @category constructors
  */
-export const makePage = (client: Client): Page => {
+export const makePage = (client: Client, api: Api): Page => {
   const problem = signal<Problem | undefined>()
   const signedOut = signal(false)
   const session = stored("runlet.session")
@@ -127,6 +127,7 @@ export const makePage = (client: Client): Page => {
 
   const thread = makeThread({
     client,
+    api,
     send: makeSender({ tries: 5, pause, newKey }),
     schedule,
     waiting: () => {
@@ -141,7 +142,7 @@ export const makePage = (client: Client): Page => {
     failed: report
   })
   const conversations = makeConversations({
-    api: client.api,
+    api,
     displayed: () => thread.conversationId.peek(),
     later: setTimeout,
     noticed: (conversation) => {
@@ -177,7 +178,7 @@ export const makePage = (client: Client): Page => {
     loading.value = conversationId !== undefined && thread.turns.peek().length === 0
     for (let tried = 1; mine === visit; tried++) {
       try {
-        const models = client.api.models().then(({ items }) => {
+        const models = api.models().then(({ items }) => {
           settings.models.value = items
         })
         await Promise.all([thread.load(), conversations.refresh(), models])
@@ -292,16 +293,17 @@ export const makePage = (client: Client): Page => {
       }),
     signIn: (token) =>
       attempt(async () => {
-        await client.signIn(token).catch((error: unknown) => {
+        await api.signIn(token).catch((error: unknown) => {
           throw error instanceof RunletError && error.status === 401 ? new Error(t("signIn.wrong")) : error
         })
+        client.signedIn()
         signedOut.value = false
         signedIn.value = true
         session.set("yes")
         void open(thread.conversationId.peek() ?? place())
       }),
     signOut: async () => {
-      await client.api.signOut()
+      await api.signOut()
       session.set(undefined)
       location.assign(location.pathname)
     }

@@ -5,7 +5,8 @@
  * @since 0.1.0
  */
 import { computed, type ReadonlySignal, type Signal, signal } from "@preact/signals"
-import type { Accepted, DecideBody, RunSummary, StartBody } from "../../client/Api.js"
+import type { Accepted, DecideBody, RunSummary, StartBody } from "../../client/Answers.js"
+import type { Api } from "../../client/Api.js"
 import type { Client } from "../../client/Client.js"
 import type { ClientState } from "../../client/ClientState.js"
 import { RunletError } from "../../client/RunletError.js"
@@ -43,6 +44,7 @@ export type Manner = Pick<StartBody, "modelId" | "mode" | "enableThinking" | "cu
  */
 export interface ThreadOptions {
   readonly client: Client
+  readonly api: Api
   readonly send: Send
   readonly schedule: (work: () => void) => void
   readonly waiting: () => void
@@ -95,8 +97,7 @@ const isMissing = (error: unknown) => error instanceof RunletError && error._tag
  * @category constructors
  */
 export const makeThread = (options: ThreadOptions): Thread => {
-  const { client, send } = options
-  const { api } = client
+  const { api, client, send } = options
   const conversationId = signal<string | undefined>()
   const title = signal("")
   const turns = signal<ReadonlyArray<Turns.Turn>>([])

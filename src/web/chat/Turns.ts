@@ -3,7 +3,9 @@
  *
  * @since 0.1.0
  */
-import type { Accepted, Message, RunSummary } from "../../client/Api.js"
+
+import type { Accepted, RunSummary } from "../../client/Answers.js"
+import type { Message } from "../../client/Api.js"
 import * as Status from "../../domain/RunStatus.js"
 
 /**

@@ -5,7 +5,7 @@
  * @since 0.1.0
  */
 import { batch, computed, effect, type ReadonlySignal, type Signal, signal, untracked } from "@preact/signals"
-import type { RunSummary } from "../../client/Api.js"
+import type { RunSummary } from "../../client/Answers.js"
 import type { Envelope } from "../../domain/Envelope.js"
 import type { RunState } from "../../domain/RunState.js"
 import * as Filter from "./Filter.js"

@@ -4,7 +4,8 @@
  *
  * @since 0.1.0
  */
-import { type Api, platformTimer, type Timer } from "../../client/Api.js"
+import type { Api } from "../../client/Api.js"
+import { platformTimer, type Timer } from "../../client/Call.js"
 import { makeReader } from "../../client/Frames.js"
 import { RunletError, unreachable } from "../../client/RunletError.js"
 import type { AgentRunCheckpoint } from "../../domain/Checkpoint.js"

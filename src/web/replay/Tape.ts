@@ -6,8 +6,9 @@
  */
 import { batch, type ReadonlySignal, signal } from "@preact/signals"
 import { type RunletError, unreachable } from "../../client/RunletError.js"
+import * as RunState from "../../domain/RunState.js"
 import * as Status from "../../domain/RunStatus.js"
-import * as Snapshot from "../../domain/Snapshot.js"
+import type * as Snapshot from "../../domain/Snapshot.js"
 import * as Recording from "./Recording.js"
 import * as Source from "./Source.js"
 import * as Trace from "./Trace.js"
@@ -90,7 +91,7 @@ export const ofRun = (api: Source.Reads, runId: string): Tape => {
       }),
     removed: (now) =>
       batch(() => {
-        recording.value = Recording.from(Snapshot.toState(now))
+        recording.value = Recording.from(RunState.ofSnapshot(now))
         removed.value = true
       }),
     events: (envelopes) =>

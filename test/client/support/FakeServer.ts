@@ -3,6 +3,7 @@ import type { AgentEvent } from "../../../src/domain/AgentEvent.js"
 import type { Envelope } from "../../../src/domain/Envelope.js"
 import * as RunState from "../../../src/domain/RunState.js"
 import * as RunStatus from "../../../src/domain/RunStatus.js"
+import * as RunView from "../../../src/domain/RunView.js"
 import * as Snapshot from "../../../src/domain/Snapshot.js"
 import * as Sse from "../../../src/http/Sse.js"
 
@@ -62,6 +63,11 @@ export class FakeServer {
 
   state(runId: string): RunState.RunState {
     return RunState.reduceAll(RunState.empty(runId), this.log(runId))
+  }
+
+  /** What a client that has heard everything shows. */
+  view(runId: string): RunView.RunView {
+    return this.log(runId).reduce(RunView.reduce, RunView.empty(runId))
   }
 
   create(runId: string, conversationId = "conv_1"): void {
