@@ -84,6 +84,7 @@ const turnOf = (
     const { catalog, input, model, secrets, state } = setting
     const draft = step.continueDraft && model.continuesDraft === true
     const messages = yield* setting.prompt(state, draft)
+    const maxOutputTokens = Budget.leftForOutput(state.usage, input.limits, messages, model.price)
     return {
       state,
       model,
@@ -97,7 +98,8 @@ const turnOf = (
         messages,
         tools: input.tools.filter((tool) => catalog.has(tool.name)),
         enableThinking: input.enableThinking,
-        continueDraft: draft
+        continueDraft: draft,
+        ...(maxOutputTokens !== undefined && { maxOutputTokens })
       }
     }
   })

@@ -32,6 +32,23 @@ interface OpenCall {
 /** Names longer than this help nobody and would be repeated in every event of the call. */
 const maxNameLength = 128
 
+/** A longer delta becomes several events: who reads a log takes one at a time, however slowly. */
+const maxDelta = 65_536
+
+const pieces = (delta: string): ReadonlyArray<string> => {
+  if (delta.length <= maxDelta) return delta === "" ? [] : [delta]
+  const out: Array<string> = []
+  for (let from = 0; from < delta.length; ) {
+    const end = from + maxDelta
+    const inPair = isHigh(delta.charCodeAt(end - 1)) && end < delta.length
+    out.push(delta.slice(from, inPair ? end - 1 : end))
+    from = inPair ? end - 1 : end
+  }
+  return out
+}
+
+const isHigh = (unit: number): boolean => unit >= 0xd800 && unit <= 0xdbff
+
 /**
  * Turns parts into events: gives text parts and calls ids that are unique in the run, and keeps the arguments of the
  * calls until the turn is complete. Mutable, one a try.
@@ -69,7 +86,7 @@ class Translator {
     switch (part.type) {
       case "text-delta":
       case "reasoning-delta":
-        if (part.delta !== "") events.push({ type: part.type, id: `${this.prefix}.${part.id}`, delta: part.delta })
+        for (const delta of pieces(part.delta)) events.push({ type: part.type, id: `${this.prefix}.${part.id}`, delta })
         return
       case "tool-call-start": {
         if (this.calls.has(part.call)) return
@@ -88,9 +105,10 @@ class Translator {
       }
       case "tool-call-delta": {
         const call = this.calls.get(part.call)
-        if (call === undefined || part.delta === "") return
+        if (call === undefined) return
         call.args += part.delta
-        events.push({ type: "tool-call-delta", toolCallId: call.toolCallId, delta: part.delta })
+        const { toolCallId } = call
+        for (const delta of pieces(part.delta)) events.push({ type: "tool-call-delta", toolCallId, delta })
         return
       }
       case "finish":

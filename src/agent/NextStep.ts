@@ -129,7 +129,7 @@ export const nextStep = (state: RunState.RunState, facts: Facts): Step => {
       : completeTurn(state, turn, facts)
   }
   const last = state.closed.at(-1)
-  if (last !== undefined && last.calls.length === 0) return finish(state, last)
+  if (last !== undefined && last.calls.length === 0) return finish(state, last, facts.limits)
   const spent = overLimit(state, facts.limits)
   if (spent !== undefined) return { _tag: "Finish", reason: spent }
   return { _tag: "CallModel", iteration: state.iteration + 1, continueDraft: false }
@@ -144,8 +144,10 @@ const unfinished = (turn: RunState.Turn): Step => ({
   continueDraft: RunState.turnText(turn) !== ""
 })
 
-const finish = (state: RunState.RunState, last: RunState.Turn): Step => {
+const finish = (state: RunState.RunState, last: RunState.Turn, limits: RunLimits): Step => {
   const reason = last.ended?.finishReason ?? "stop"
+  // A model is told how much is left, and stops there.
+  if (reason === "length" && Budget.isSpent(state.usage, limits)) return { _tag: "Finish", reason: "budget" }
   if (state.textLength > 0) return { _tag: "Finish", reason: reason === "tool_calls" ? "stop" : reason }
   return {
     _tag: "Fail",

@@ -10,6 +10,7 @@ import * as HttpBody from "@effect/platform/HttpBody"
 import * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
@@ -24,11 +25,22 @@ import * as ProviderHttp from "./ProviderHttp.js"
 import * as ProviderOptions from "./ProviderOptions.js"
 import * as ProviderTurn from "./ProviderTurn.js"
 
-/** Every request must bound its output; `max_tokens` in `extraBody` is stronger. */
+/** Every request must bound its output; `maxOutputTokens`, or `max_tokens` in `extraBody`, is stronger. */
 const maxTokens = 16_000
 
-/** Reasoning counts towards the output, so it gets half. */
-const thinkingBody = { thinking: { type: "enabled", budget_tokens: maxTokens / 2 } }
+/** The interface refuses to think less, and wants room for the answer behind it. */
+const leastThinking = 1_024
+
+const defaultThinking = { thinking: { type: "enabled", budget_tokens: maxTokens / 2 } }
+
+/** Reasoning counts towards the output: where it could use all of it up it gets half, or is left out. */
+const thinkingOf = (body: OpenAiRequest.JsonObject, most: number): OpenAiRequest.JsonObject | undefined => {
+  const { thinking } = body
+  if (!Predicate.isRecord(thinking) || typeof thinking.budget_tokens !== "number") return body
+  if (thinking.budget_tokens < most) return body
+  const half = Math.floor(most / 2)
+  return half < leastThinking ? undefined : { ...body, thinking: { ...thinking, budget_tokens: half } }
+}
 
 /**
  * A model of Anthropic. Its reasoning goes back signed with the turn that it belongs to. `baseUrl` is without
@@ -77,11 +89,17 @@ export const make = (
       contextWindow: options.contextWindow,
       price: options.price,
       prepare: (request) => {
-        const reasoning = request.enableThinking && isSigned(request, name)
+        const { extraBody } = options
+        const configured = OpenAiRequest.leastLimit(extraBody?.max_tokens, options.maxOutputTokens) ?? maxTokens
+        const most = Math.min(configured, request.maxOutputTokens ?? configured)
+        const thinking =
+          request.enableThinking && isSigned(request, name)
+            ? thinkingOf(options.thinkingBody ?? defaultThinking, most)
+            : undefined
         return {
-          reasoning,
+          reasoning: thinking !== undefined,
           tools: request.tools.length > 0 ? request.tools : calledTools(request),
-          body: { ...(reasoning && (options.thinkingBody ?? thinkingBody)), ...options.extraBody }
+          body: { ...thinking, ...extraBody, max_tokens: most }
         }
       }
     }).pipe(Effect.provideService(LanguageModel.LanguageModel, languageModel))

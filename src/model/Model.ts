@@ -47,7 +47,8 @@ export type ModelMessage =
 
 /**
  * What the loop asks of a model. With `continueDraft` the last message is an assistant draft that the model goes on
- * writing; it is only set for models with `continuesDraft`.
+ * writing; it is only set for models with `continuesDraft`. `maxOutputTokens` is what is left of the run's budget for
+ * the output of this turn; absent, the run has none.
  *
  * @since 0.1.0
  * @category models
@@ -61,6 +62,7 @@ export interface ModelRequest {
   readonly tools: ReadonlyArray<OfferedTool>
   readonly enableThinking: boolean
   readonly continueDraft: boolean
+  readonly maxOutputTokens?: number | undefined
 }
 
 /**

@@ -20,6 +20,8 @@ export type JsonObject = { readonly [key: string]: unknown }
  * asked for here.
  *
  * - `model`: the name sent to the server
+ * - `maxOutputTokens`: what a turn may put out at most. The least of it, of what the request allows and of what
+ *   `extraBody` says is sent, as `max_tokens` or, where `extraBody` has that, as `max_completion_tokens`
  * - `includeUsage`: asks for a usage chunk; `true` by default
  * - `extraBody`: fields for every request
  * - `thinkingBody`: fields for requests that ask for reasoning, such as `{ reasoning_effort: "high" }`; `plainBody`:
@@ -35,6 +37,7 @@ export type JsonObject = { readonly [key: string]: unknown }
  */
 export interface RequestOptions {
   readonly model: string
+  readonly maxOutputTokens?: number | undefined
   readonly includeUsage?: boolean | undefined
   readonly extraBody?: JsonObject | undefined
   readonly thinkingBody?: JsonObject | undefined
@@ -64,10 +67,16 @@ export const toRequestBody = (request: ModelRequest, options: RequestOptions): J
   const { messages } = request
   const lastUser = messages.findLastIndex((message) => message.role === "user")
   const draft = request.continueDraft ? messages.length - 1 : -1
-  return {
+  const configured: JsonObject = {
     ...options.extraBody,
     ...(request.enableThinking ? options.thinkingBody : options.plainBody),
-    ...(draft >= 0 && options.draft?.body),
+    ...(draft >= 0 && options.draft?.body)
+  }
+  const name = "max_completion_tokens" in configured ? "max_completion_tokens" : "max_tokens"
+  const most = leastLimit(configured[name], options.maxOutputTokens, request.maxOutputTokens)
+  return {
+    ...configured,
+    ...(most !== undefined && { [name]: most }),
     model: options.model,
     messages: messages.flatMap((message, i): Array<JsonObject> => {
       const encoded = encodeMessage(message, wantsReasoning(message, i > lastUser, options))
@@ -78,6 +87,17 @@ export const toRequestBody = (request: ModelRequest, options: RequestOptions): J
     stream: true,
     ...(options.includeUsage !== false && { stream_options: { include_usage: true } })
   }
+}
+
+/**
+ * The least of some limits; those that are absent, or no numbers, do not count.
+ *
+ * @since 0.1.0
+ * @category limits
+ */
+export const leastLimit = (...limits: ReadonlyArray<unknown>): number | undefined => {
+  const numbers = limits.filter((limit) => typeof limit === "number")
+  return numbers.length === 0 ? undefined : Math.min(...numbers)
 }
 
 /**

@@ -21,6 +21,9 @@ import * as ProviderHttp from "./ProviderHttp.js"
 import * as ProviderOptions from "./ProviderOptions.js"
 import * as ProviderTurn from "./ProviderTurn.js"
 
+/** Less is refused by the interface. */
+const leastOutput = 16
+
 /** Models that think say so by their names. The others refuse to be asked for it. */
 const thinks = (model: string): boolean => /^(o\d|gpt-[5-9]|codex)/.test(model)
 
@@ -66,13 +69,18 @@ export const make = (
       model: options.model,
       contextWindow: options.contextWindow,
       price: options.price,
-      prepare: (request) => ({
-        body: {
-          ...(thinks(options.model) && { include: ["reasoning.encrypted_content"] }),
-          ...(request.enableThinking && (options.thinkingBody ?? { reasoning: { summary: "auto" } })),
-          ...options.extraBody
+      prepare: (request) => {
+        const { maxOutputTokens, extraBody } = options
+        const most = OpenAiRequest.leastLimit(extraBody?.max_output_tokens, maxOutputTokens, request.maxOutputTokens)
+        return {
+          body: {
+            ...(thinks(options.model) && { include: ["reasoning.encrypted_content"] }),
+            ...(request.enableThinking && (options.thinkingBody ?? { reasoning: { summary: "auto" } })),
+            ...extraBody,
+            ...(most !== undefined && { max_output_tokens: Math.max(leastOutput, most) })
+          }
         }
-      })
+      }
     }).pipe(Effect.provideService(LanguageModel.LanguageModel, languageModel))
   })
 

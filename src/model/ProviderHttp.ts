@@ -65,10 +65,13 @@ const execute = (
     const { firstChunkTimeoutMs } = bounds
     const response = yield* client.execute(request).pipe(
       Effect.mapError((cause) => failed(OpenAiErrors.connection(cause))),
-      within(firstChunkTimeoutMs, () => {
-        Metrics.limitReached("firstChunkTimeoutMs")
-        return failed(OpenAiErrors.timedOut(firstChunkTimeoutMs, false))
-      })
+      Silence.within(
+        firstChunkTimeoutMs,
+        Effect.suspend(() => {
+          Metrics.limitReached("firstChunkTimeoutMs")
+          return Effect.fail(failed(OpenAiErrors.timedOut(firstChunkTimeoutMs, false)))
+        })
+      )
     )
     if (response.status === 200) return bounded(response, bounds, turn)
     const now = yield* Effect.clockWith((clock) => clock.currentTimeMillis)
@@ -105,10 +108,13 @@ const bounded = (
           pull,
           Option.map(() => failed(OpenAiErrors.truncated()))
         ).pipe(
-          within(limitMs, () => {
-            Metrics.limitReached(begun ? "chunkTimeoutMs" : "firstChunkTimeoutMs")
-            return Option.some(failed(OpenAiErrors.timedOut(limitMs, begun)))
-          }),
+          Silence.within(
+            limitMs,
+            Effect.suspend(() => {
+              Metrics.limitReached(begun ? "chunkTimeoutMs" : "firstChunkTimeoutMs")
+              return Effect.fail(Option.some(failed(OpenAiErrors.timedOut(limitMs, begun))))
+            })
+          ),
           Effect.flatMap(take)
         )
       })
@@ -116,19 +122,6 @@ const bounded = (
   )
   return Object.create(response, { stream: { value: stream } })
 }
-
-/** Fails when the other side is silent for too long. */
-const within =
-  <Late>(ms: number, late: () => Late) =>
-  <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E | Late> =>
-    Effect.flatMap(Effect.clock, (clock) => {
-      const silence = Silence.make(clock, ms)
-      silence.begin(ms)
-      return Effect.raceFirst(
-        effect,
-        Effect.flatMap(silence.tooLong, () => Effect.suspend(() => Effect.fail(late())))
-      )
-    })
 
 const small = (piece: Uint8Array): Chunk.Chunk<Uint8Array> =>
   piece.length <= pieceBytes

@@ -15,6 +15,7 @@ import type { Bounds } from "./ProviderHttp.js"
  * - `model`: the name that the provider knows it by
  * - `baseUrl`: the provider's own when absent
  * - `headers`: sent as they are, and stronger than ours
+ * - `maxOutputTokens`: what a turn may put out at most; what the request or `extraBody` says counts as well, if it is less
  * - `extraBody`: fields for every request, stronger than ours; `thinkingBody`: fields for those that ask for
  *   reasoning, instead of ours
  *
@@ -30,6 +31,7 @@ export interface Options extends Bounds {
   readonly thinkingBody?: JsonObject | undefined
   readonly price?: Price | undefined
   readonly contextWindow?: number | undefined
+  readonly maxOutputTokens?: number | undefined
 }
 
 /**

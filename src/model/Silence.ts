@@ -77,3 +77,22 @@ export const make = (clock: Clock.Clock, shortestMs: number): Silence => {
     broken: () => broken
   }
 }
+
+/**
+ * Ends an effect that takes longer, with what `late` says. Time in which this process stood still does not count, as
+ * above: the effect has its whole time again after it.
+ *
+ * @since 0.1.0
+ * @category bounding
+ */
+export const within =
+  <A2, E2>(ms: number, late: Effect.Effect<A2, E2>) =>
+  <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A | A2, E | E2, R> =>
+    Effect.flatMap(Effect.clock, (clock) => {
+      const silence = make(clock, ms)
+      silence.begin(ms)
+      return Effect.raceFirst(
+        effect,
+        Effect.flatMap(silence.tooLong, () => late)
+      )
+    })

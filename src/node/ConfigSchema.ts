@@ -31,6 +31,8 @@ const common = {
   /** The name that the provider knows the model by; the key in `models` when absent. */
   model: Schema.optional(filled),
   contextWindow: Schema.optional(Schema.Int.pipe(Schema.positive())),
+  /** What one turn may put out at most, in tokens. */
+  maxOutputTokens: Schema.optional(Schema.Int.pipe(Schema.positive())),
   price: Schema.optional(Price),
   /** Another key of `models`, tried when this one fails before any output. */
   fallback: Schema.optional(filled)

@@ -46,7 +46,8 @@ const model = (
     chunkTimeoutMs: limits.chunkTimeoutMs,
     maxResponseBytes: limits.maxModelResponseBytes,
     price,
-    contextWindow
+    contextWindow,
+    maxOutputTokens: config.maxOutputTokens
   }
   if (config.provider !== "openai-compatible") {
     return Providers.make(config.provider, name, { ...options, baseUrl: config.baseUrl })

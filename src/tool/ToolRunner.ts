@@ -5,10 +5,10 @@
  * @since 0.1.0
  */
 import * as Cause from "effect/Cause"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { ToolKind, ToolPhase } from "../domain/AgentEvent.js"
 import * as Metrics from "../domain/Metrics.js"
+import * as Silence from "../model/Silence.js"
 import * as Json from "./Json.js"
 import {
   type Committed,
@@ -205,14 +205,14 @@ export const run = (options: RunOptions): Effect.Effect<ToolOutcome> =>
       // Even looking at what was thrown may throw.
       Effect.catchAllCause(() => Effect.succeed(unknown("The tool failed in a way that can not be described."))),
       Effect.disconnect,
-      Effect.timeoutTo({
-        duration: Duration.millis(timeoutMs),
-        onSuccess: (outcome) => outcome,
-        onTimeout: () => {
+      // A tool is not late for what came while this process stood still.
+      Silence.within(
+        timeoutMs,
+        Effect.sync(() => {
           Metrics.limitReached("toolTimeoutMs")
           return unknown(`The tool did not answer within ${timeoutMs} ms.`)
-        }
-      }),
+        })
+      ),
       Effect.ensuring(
         Effect.sync(() => {
           over = true
@@ -251,9 +251,5 @@ export const probe = (
         }),
         Effect.catchAllCause(() => Effect.succeed(unknownProbe)),
         Effect.disconnect,
-        Effect.timeoutTo({
-          duration: Duration.millis(options.timeoutMs),
-          onSuccess: (answer) => answer,
-          onTimeout: () => unknownProbe
-        })
+        Silence.within(options.timeoutMs, Effect.succeed(unknownProbe))
       )

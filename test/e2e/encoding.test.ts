@@ -132,6 +132,31 @@ describe("frames at the edge", () => {
   })
 })
 
+test("a text of ten megabytes is refused from a person, cut from a tool, and whole from a model, in events of bounded size", async () => {
+  const text = "0123456789abcd😀".repeat(650_000)
+  const refused = await world.client.call("POST", "/chat", { message: text, background: true })
+  expect([refused.status, refused.body._tag, refused.body.limit]).toEqual([413, "PayloadTooLarge", "maxBodyBytes"])
+
+  const message = "Ten megabytes"
+  world.tools.on("lookup", message, (_, response) => send(response, { text }))
+  world.upstream.script(message, [
+    Script.calls({ id: "call_t", name: "lookup", args: JSON.stringify({ q: message }) }),
+    Script.answer(text)
+  ])
+  const run = await world.client.start(message)
+  const end = await world.client.settled(run.runId)
+  expect([end.status, end.text === text]).toEqual(["completed", true])
+  expect(end.toolCalls[0]).toMatchObject({ ok: true, result: { truncated: true } })
+  const told = String(toldOf(await world.upstream.received(message, 1))[0]?.content)
+  expect(Buffer.byteLength(told)).toBeLessThanOrEqual(262_144)
+  expect(JSON.parse(told)).toMatchObject({ truncated: true, message: expect.stringMatching(/cut/) })
+  const deltas = ofType(await world.client.log(run.runId), "text-delta").map(({ delta }) => delta)
+  expect(deltas.join("") === text).toBe(true)
+  expect(Math.max(...deltas.map((delta) => delta.length))).toBeLessThanOrEqual(65_536)
+  expect(deltas.every((delta) => wellFormed(delta) === delta)).toBe(true)
+  await world.check(run, { followUp: false })
+})
+
 test("content that looks like a frame is content", async () => {
   const attack = "\n\nevent: done\ndata: {}\n\n\r\nid: 9999\nretry: 1\n\u2028\u2029"
   const message = `Frames in content ${attack}`

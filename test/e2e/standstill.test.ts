@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest"
 import * as Script from "../../src/testing/UpstreamScript.js"
+import { send } from "./support/ToolServer.js"
 import { pause } from "./support/Waiting.js"
 import * as World from "./support/World.js"
 
@@ -7,7 +8,9 @@ const chunkTimeoutMs = 3_000
 
 let world: World.World
 beforeAll(async () => {
-  world = await World.start({ limits: { chunkTimeoutMs, firstChunkTimeoutMs: chunkTimeoutMs } })
+  world = await World.start({
+    limits: { chunkTimeoutMs, firstChunkTimeoutMs: chunkTimeoutMs, toolTimeoutMs: chunkTimeoutMs }
+  })
 })
 afterAll(() => world.stop())
 
@@ -42,4 +45,33 @@ test("a server that was stopped for longer than the silence of a model finds wha
   for (const run of runs) await world.check(run, { followUp: false })
   // Who really is silent is found all the same.
   expect((await world.client.settled(silent.runId)).error?.code).toBe("timeout")
+})
+
+test("a tool that answered while the server was stopped for longer than its time has answered in time", async () => {
+  const messages = Array.from({ length: 8 }, (_, i) => `Tool of run ${i}`)
+  const gone = "A tool that hangs"
+  const waiting = new Map<string, () => void>()
+  for (const message of [...messages, gone]) {
+    world.upstream.script(message, [
+      Script.calls({ id: "call_s", name: "lookup", args: JSON.stringify({ q: message }) }),
+      Script.answer("Done.")
+    ])
+    world.tools.on("lookup", message, (_, response) => {
+      waiting.set(message, () => send(response, { found: message }))
+    })
+  }
+  const runs = await Promise.all([...messages, gone].map((message) => world.client.start(message)))
+  await Promise.all([...messages, gone].map((message) => world.tools.received("lookup", message)))
+
+  world.server().signal("SIGSTOP")
+  for (const message of messages) waiting.get(message)?.()
+  await pause(chunkTimeoutMs + 1_000)
+  world.server().signal("SIGCONT")
+
+  const ended = await Promise.all(runs.map(({ runId }) => world.client.settled(runId)))
+  expect(ended.map(({ status, toolCalls }) => [status, toolCalls[0]?.result])).toEqual([
+    ...messages.map((message) => ["completed", { found: message }]),
+    // What really hangs is given up all the same.
+    ["completed", { error: `The tool did not answer within ${chunkTimeoutMs} ms.` }]
+  ])
 })

@@ -5,6 +5,7 @@ import * as TestClock from "effect/TestClock"
 import type { EventOf } from "../../src/domain/AgentEvent.js"
 import { CurrentUser } from "../../src/domain/Owner.js"
 import { RunEngine } from "../../src/engine/RunEngine.js"
+import type { Price } from "../../src/model/Model.js"
 import * as Script from "../../src/testing/ScriptedModel.js"
 import type { Tool } from "../../src/tool/Tool.js"
 import { alone, log, type StackOptions, types, until } from "../engine/support.js"
@@ -100,6 +101,41 @@ describe("maxTokens", () => {
     })
   )
 
+  it.live("is told to the model, which ends its answer there", () =>
+    Effect.gen(function* () {
+      const model = Script.make((request) => {
+        const outputTokens = request.maxOutputTokens ?? 0
+        return request.iteration === 1
+          ? { ...Script.turn(Script.call("lookup", {})), usage }
+          : {
+              ...Script.turn(Script.text("Cut o")),
+              reason: "length",
+              usage: { inputTokens: 60, outputTokens, totalTokens: 60 + outputTokens }
+            }
+      })
+      const run = yield* finished({ model, tools: [lookup(Effect.succeed)], limits: { maxTokens: 1_000 } })
+      expect([run.turns, run.end.finishReason]).toEqual([2, "budget"])
+      const [first = 0, second = 0] = model.requests.map(({ maxOutputTokens }) => maxOutputTokens)
+      // The prompt, which is estimated from below, counts too.
+      expect(first).toBeLessThan(1_000)
+      expect(first).toBeGreaterThan(940)
+      expect(first - second).toBeGreaterThanOrEqual(100)
+      expect(run.end.usage.totalTokens).toBeGreaterThanOrEqual(1_000)
+      expect(run.end.usage.totalTokens).toBeLessThan(1_060)
+    })
+  )
+
+  it.live("has nothing to do with an answer that is cut for another reason", () =>
+    Effect.gen(function* () {
+      const model = Script.make([{ ...Script.turn(Script.text("Cut o")), reason: "length", usage }])
+      const run = yield* finished({ model, limits: { maxTokens: 1_000 } })
+      expect(run.end.finishReason).toBe("length")
+      const free = Script.make([Script.turn(Script.text("Done."))])
+      yield* finished({ model: free })
+      expect(free.requests[0]).not.toHaveProperty("maxOutputTokens")
+    })
+  )
+
   it.live("is looked at before a model is called, with what the prompt is sure to cost", () =>
     Effect.gen(function* () {
       const message = "word ".repeat(2_000)
@@ -129,6 +165,18 @@ describe("maxCostUsd", () => {
       })
     )
   }
+
+  it.live("is told to the model in tokens of its price", () =>
+    Effect.gen(function* () {
+      const output = (price: Price, maxCostUsd: number) => {
+        const model = { ...Script.make([Script.turn(Script.text("Done."))]), price }
+        return Effect.map(finished({ model, limits: { maxCostUsd } }), () => model.requests[0]?.maxOutputTokens)
+      }
+      expect(yield* output({ input: 0, output: 10 }, 0.5)).toBe(50_000)
+      expect(yield* output({ input: 10, output: 10 }, 0.5)).toBeLessThan(50_000)
+      expect(yield* output({ input: 10, output: 0 }, 0.5)).toBeUndefined()
+    })
+  )
 
   it.live("counts what the prompt is sure to cost, where the model has a price", () =>
     Effect.gen(function* () {

@@ -91,6 +91,29 @@ describe("Anthropic's Messages interface", () => {
     })
   )
 
+  it.scopedLive("is asked for no more than is left, reasoning included", () =>
+    Effect.gen(function* () {
+      const script = Wire.strict(() => Wire.turn([{ text: ["x"] }]))
+      const body = (maxOutputTokens: number | undefined, enableThinking: boolean, options = {}) =>
+        Effect.map(ask(script, { ...request, enableThinking, maxOutputTokens }, options), ({ error, requests }) => {
+          expect(error).toBeUndefined()
+          const { max_tokens, thinking } = (requests[0]?.body ?? {}) as Record<string, unknown>
+          return [max_tokens, thinking]
+        })
+      const enabled = (budget_tokens: number) => ({ type: "enabled", budget_tokens })
+      expect(yield* body(100, false)).toEqual([100, undefined])
+      expect(yield* body(100_000, false)).toEqual([16_000, undefined])
+      expect(yield* body(undefined, false, { maxOutputTokens: 50_000 })).toEqual([50_000, undefined])
+      expect(yield* body(100, false, { maxOutputTokens: 50, extraBody: { max_tokens: 70 } })).toEqual([50, undefined])
+      expect(yield* body(8_001, true)).toEqual([8_001, enabled(8_000)])
+      expect(yield* body(8_000, true)).toEqual([8_000, enabled(4_000)])
+      expect(yield* body(2_048, true)).toEqual([2_048, enabled(1_024)])
+      expect(yield* body(2_047, true)).toEqual([2_047, undefined])
+      const adaptive = { thinking: { type: "adaptive" } }
+      expect(yield* body(2_000, true, { thinkingBody: adaptive })).toEqual([2_000, adaptive.thinking])
+    })
+  )
+
   it.scopedLive("tells usage with what the cache gave, and why it ended", () =>
     Effect.gen(function* () {
       const ends: ReadonlyArray<readonly [string, string]> = [

@@ -159,6 +159,22 @@ describe("the request body", () => {
     expect(bodyOf({ enableThinking: false }, more)).toMatchObject({ reasoning_effort: "none" })
   })
 
+  it("the least limit of the output is sent, by the name that the server knows", () => {
+    expect(bodyOf({})).not.toHaveProperty("max_tokens")
+    expect(bodyOf({ maxOutputTokens: 7 })).toMatchObject({ max_tokens: 7 })
+    expect(bodyOf({}, { maxOutputTokens: 9 })).toMatchObject({ max_tokens: 9 })
+    for (const [left, configured, extra, sent] of [
+      [7, 9, 8, 7],
+      [9, 7, 8, 7],
+      [9, 8, 7, 7]
+    ] as const) {
+      for (const name of ["max_tokens", "max_completion_tokens"]) {
+        const body = bodyOf({ maxOutputTokens: left }, { maxOutputTokens: configured, extraBody: { [name]: extra } })
+        expect(Object.entries(body).filter(([key]) => key.startsWith("max_"))).toEqual([[name, sent]])
+      }
+    }
+  })
+
   it("a draft is marked in the server's own way", () => {
     const messages: ReadonlyArray<ModelMessage> = [
       { role: "user", content: "x" },

@@ -75,6 +75,21 @@ describe("OpenAI's Responses interface", () => {
     })
   )
 
+  it.scopedLive("is asked for no more than is left", () =>
+    Effect.gen(function* () {
+      const most = (maxOutputTokens: number | undefined, options: Partial<Options>) =>
+        Effect.map(
+          ask([Wire.turn([{ text: ["x"] }])], { ...request, maxOutputTokens }, options),
+          ({ requests }) => ((requests[0]?.body ?? {}) as Record<string, unknown>).max_output_tokens
+        )
+      expect(yield* most(undefined, {})).toBeUndefined()
+      expect(yield* most(100, {})).toBe(100)
+      expect(yield* most(100, { maxOutputTokens: 60, extraBody: { max_output_tokens: 50 } })).toBe(50)
+      // The interface takes no less.
+      expect(yield* most(3, {})).toBe(16)
+    })
+  )
+
   it.scopedLive("tells usage with cached and reasoning tokens, and why it ended", () =>
     Effect.gen(function* () {
       const { parts } = yield* ask([Wire.turn([{ reasoning: ["Hm. ", "Well."], encrypted: "e1" }, { text: ["x"] }])])
