@@ -3,6 +3,7 @@
  * tells nothing of how the server is made, and the server goes on. A failing case says its seed.
  */
 import { expect, it } from "@effect/vitest"
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as FastCheck from "effect/FastCheck"
 import * as Frames from "../../src/client/Frames.js"
@@ -132,9 +133,9 @@ it.scopedLive(
           ...(withBody && { body: one.body })
         }
         const about = `FUZZ_SEED=${seed}: ${JSON.stringify({ ...asked, body: one.body.toString("latin1").slice(0, 300) })}`
-        const answer = yield* Effect.timeoutFail(call(asked), {
+        const answer = yield* Effect.timeoutFailCause(call(asked), {
           duration: "5 seconds",
-          onTimeout: () => new Error(`no answer: ${about}`)
+          onTimeout: () => Cause.die(`no answer: ${about}`)
         })
         const told = `${about} -> ${answer.status} ${JSON.stringify(answer.headers)} ${answer.body}`
         expect(answer.status, told).not.toBe(500)
