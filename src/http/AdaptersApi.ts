@@ -198,3 +198,27 @@ export const agUi = HttpApiGroup.make("agUi")
       .addError(RunError.Compacted, { status: 410 })
       .annotateContext(summary("Watch a run, behind `Last-Event-ID` or with all messages of its thread first"))
   )
+
+/**
+ * The endpoint that clients of Durable Streams read a run's log from. `HEAD` answers where it ends.
+ *
+ * @since 0.1.0
+ * @category api
+ */
+export const durableStreams = HttpApiGroup.make("durableStreams").add(
+  HttpApiEndpoint.get("read", "/adapters/durable-streams/:runId")
+    .setPath(Schema.Struct({ runId: Schema.String }))
+    .setUrlParams(
+      Schema.Struct({
+        offset: parameter("The last `Stream-Next-Offset`; `-1`, the default, is the beginning, `now` the end."),
+        live: parameter("`long-poll` or `sse`: wait for what comes."),
+        cursor: parameter("The last `Stream-Cursor`.")
+      })
+    )
+    .addSuccess(Schema.Array(Schema.Unknown).annotations({ description: "Envelopes; an SSE stream with `live=sse`." }))
+    .addSuccess(NoContent)
+    .addError(RunError.InvalidCursor, { status: 400 })
+    .addError(RunError.NotFound, { status: 404 })
+    .addError(RunError.Compacted, { status: 410 })
+    .annotateContext(summary("Read a run's log behind an offset, as it stands or live"))
+)

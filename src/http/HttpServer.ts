@@ -26,6 +26,7 @@ import * as HandlersAgUi from "./HandlersAgUi.js"
 import * as HandlersAiSdk from "./HandlersAiSdk.js"
 import * as HandlersChat from "./HandlersChat.js"
 import * as HandlersConversations from "./HandlersConversations.js"
+import * as HandlersDurableStreams from "./HandlersDurableStreams.js"
 import * as HandlersMetrics from "./HandlersMetrics.js"
 import * as HandlersRuns from "./HandlersRuns.js"
 import * as HandlersServer from "./HandlersServer.js"
@@ -126,7 +127,8 @@ export const layer = (
     HandlersServer.layer,
     HandlersMetrics.layer,
     HandlersAiSdk.layer,
-    HandlersAgUi.layer
+    HandlersAgUi.layer,
+    HandlersDurableStreams.layer
   )
   const api = HttpApiBuilder.api(RunsApi).pipe(Layer.provide(groups), Layer.provide(layerAuthorization))
   return Layer.scoped(PlatformServer.HttpServer, serve(options)).pipe(

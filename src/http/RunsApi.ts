@@ -403,6 +403,14 @@ export class AiSdkGroup extends Adapters.aiSdk.middleware(Authorization) {}
  */
 export class AgUiGroup extends Adapters.agUi.middleware(Authorization) {}
 
+/**
+ * What clients of Durable Streams read from.
+ *
+ * @since 0.1.0
+ * @category api
+ */
+export class DurableStreamsGroup extends Adapters.durableStreams.middleware(Authorization) {}
+
 /** What the platform adds by itself and this server never sends: it says `BadRequest` instead. */
 const unsent = ["HttpApiDecodeError", "Issue", "PropertyKey"]
 
@@ -434,6 +442,7 @@ export class RunsApi extends HttpApi.make("runlet")
   .add(MetricsGroup)
   .add(AiSdkGroup)
   .add(AgUiGroup)
+  .add(DurableStreamsGroup)
   .addError(BadRequest, { status: 400 })
   .addError(Forbidden, { status: 403 })
   .addError(MethodNotAllowed, { status: 405 })

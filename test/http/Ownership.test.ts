@@ -44,6 +44,8 @@ const starting = (ids: Ids): ReadonlyArray<Ask> => [
   { body: { resume: { runId: ids.runId, lastAppliedSeq: 0 }, background: true } }
 ]
 
+const uiMessage = { id: "m", role: "user", parts: [{ type: "text", text: "hi" }] }
+
 /** How each endpoint can be asked for something by its id. An endpoint that is missing here fails the test. */
 const asks: Record<string, (ids: Ids) => ReadonlyArray<Ask>> = {
   "chat.chat": starting,
@@ -68,7 +70,42 @@ const asks: Record<string, (ids: Ids) => ReadonlyArray<Ask>> = {
   "server.ready": () => [],
   "server.signIn": () => [],
   "server.signOut": () => [],
-  "metrics.metrics": () => []
+  "metrics.metrics": () => [],
+  "aiSdk.chat": ({ conversationId }) => [
+    { body: { id: conversationId, message: uiMessage } },
+    { body: { id: conversationId, message: uiMessage, trigger: "regenerate-message" } }
+  ],
+  "aiSdk.messages": () => [{}],
+  "aiSdk.stream": () => [{}],
+  "aiSdk.cancel": () => [{}],
+  "agUi.run": ({ approvalId, conversationId, runId }) => [
+    {
+      body: { threadId: conversationId, runId, messages: [{ id: "m", role: "user", content: "hi" }] }
+    },
+    {
+      body: {
+        threadId: conversationId,
+        runId,
+        messages: [],
+        resume: [{ interruptId: approvalId, status: "cancelled" }]
+      }
+    }
+  ],
+  "agUi.events": () => [{}, { query: "?after=1" }, { query: "?after=99999" }],
+  "durableStreams.read": () =>
+    ["", "?offset=-1", "?offset=now", "?offset=0000000000000001&live=long-poll", "?offset=now&live=sse"].map(
+      (query) => ({
+        query
+      })
+    )
+}
+
+/** Where what is somebody else's is nothing, and nothing is an answer. */
+const empty: Record<string, number> = {
+  "runs.list": 200,
+  "aiSdk.messages": 200,
+  "aiSdk.stream": 204,
+  "aiSdk.cancel": 204
 }
 
 const endpoints: ReadonlyArray<{ readonly name: string; readonly method: string; readonly path: string }> = (() => {
@@ -88,6 +125,7 @@ const fill = (path: string, ids: Ids): string =>
   path
     .replace(":runId", ids.runId)
     .replace(":conversationId", ids.conversationId)
+    .replace(":chatId", ids.conversationId)
     .replace(":approvalId", ids.approvalId)
     .replace(":seq", "3")
 
@@ -212,7 +250,7 @@ it.scopedLive(
         const variants = asks[name]?.(theirs).length ?? 0
         for (let i = 0; i < variants; i++) {
           const { statements, status } = yield* compare(method, path, (ids) => asks[name]?.(ids)[i] ?? {})
-          expect([name, status, statements > 0]).toEqual([name, name === "runs.list" ? 200 : 404, true])
+          expect([name, status, statements > 0]).toEqual([name, empty[name] ?? 404, true])
         }
         if (!path.includes(":")) continue
         for (const other of methods) yield* compare(other, path, () => ({}))
