@@ -94,8 +94,14 @@ export const input: FastCheck.Arbitrary<RecordingTools.Input> = FastCheck.record
 const word = from("one ", "two three four ", "é語😀 ", "five six seven eight.")
 const toolName = from(...RecordingTools.facts.map((fact) => fact.name))
 
-const text: FastCheck.Arbitrary<Plan.Move> = word.map((text) => ({ text }))
-const reasoning: FastCheck.Arbitrary<Plan.Move> = word.map((reasoning) => ({ reasoning }))
+/** Words, now and then so slowly that each piece of them is stored by itself. */
+const said = FastCheck.tuple(word, optional(constant(20), 6)).map(([said, pause]) => ({
+  said,
+  ...(pause !== undefined && { pause })
+}))
+
+const text: FastCheck.Arbitrary<Plan.Move> = said.map(({ said, ...slowly }) => ({ text: said, ...slowly }))
+const reasoning: FastCheck.Arbitrary<Plan.Move> = said.map(({ said, ...slowly }) => ({ reasoning: said, ...slowly }))
 const sleep: FastCheck.Arbitrary<Plan.Move> = from(1, 20, 300).map((sleep) => ({ sleep }))
 
 /**

@@ -12,14 +12,15 @@ import * as Script from "./ScriptedModel.js"
 import type { Visit } from "./VirtualClient.js"
 
 /**
- * One thing that the model does. `raw` arguments stand for what a model may send and should not.
+ * One thing that the model does. `pause`: milliseconds of silence before each piece of it, also between the halves of a
+ * character. `raw` arguments stand for what a model may send and should not.
  *
  * @since 0.1.0
  * @category models
  */
 export type Move =
-  | { readonly text: string }
-  | { readonly reasoning: string }
+  | { readonly text: string; readonly pause?: number | undefined }
+  | { readonly reasoning: string; readonly pause?: number | undefined }
   | { readonly call: string; readonly input: unknown; readonly id?: string | undefined }
   | { readonly call: string; readonly raw: string; readonly id?: string | undefined }
   | { readonly sleep: number }
@@ -134,8 +135,8 @@ const fails = {
 }
 
 const moveOf = (move: Move, secret: string): Script.Move => {
-  if ("text" in move) return Script.text(...pieces(move.text))
-  if ("reasoning" in move) return Script.reasoning(...pieces(move.reasoning))
+  if ("text" in move) return { _tag: "text", pieces: pieces(move.text), pauseMs: move.pause }
+  if ("reasoning" in move) return { _tag: "reasoning", pieces: pieces(move.reasoning), pauseMs: move.pause }
   if ("raw" in move) return Script.call(move.call, move.raw, move.id)
   if ("call" in move) return Script.call(move.call, move.input, move.id)
   if ("sleep" in move) return Script.sleep(move.sleep)

@@ -28,7 +28,8 @@ import { type Model, ModelError, type ModelPart, type ModelRequest } from "../mo
 /**
  * One thing that a scripted turn does.
  *
- * - `text`, `reasoning`: one delta a piece; `call`: a tool call, its arguments in one piece or in `pieces`
+ * - `text`, `reasoning`: one delta a piece, `pauseMs` before each; `call`: a tool call, its arguments in one piece or in
+ *   `pieces`
  * - `sleep`: milliseconds of silence; `hang`: silence for ever; `wait`: until the effect is done
  * - `fail`: the turn fails; `truncate`: the stream ends without a finish
  *
@@ -36,7 +37,11 @@ import { type Model, ModelError, type ModelPart, type ModelRequest } from "../mo
  * @category models
  */
 export type Move =
-  | { readonly _tag: "text" | "reasoning"; readonly pieces: ReadonlyArray<string> }
+  | {
+      readonly _tag: "text" | "reasoning"
+      readonly pieces: ReadonlyArray<string>
+      readonly pauseMs?: number | undefined
+    }
   | {
       readonly _tag: "call"
       readonly id?: string | undefined
@@ -157,10 +162,13 @@ const endOfScript: ScriptedTurn = turn(text("(end of script)"))
 const partsOf = (move: Move, index: number): Stream.Stream<ModelPart, ModelError> => {
   switch (move._tag) {
     case "text":
-    case "reasoning":
-      return Stream.fromIterable(
+    case "reasoning": {
+      const { pauseMs } = move
+      const parts = Stream.fromIterable(
         move.pieces.map((delta): ModelPart => ({ type: `${move._tag}-delta`, id: String(index), delta }))
       ).pipe(Stream.rechunk(1))
+      return pauseMs === undefined ? parts : Stream.tap(parts, () => Effect.sleep(Duration.millis(pauseMs)))
+    }
     case "call": {
       const name = String(index)
       const pieces = typeof move.args === "string" ? [move.args] : move.args

@@ -330,11 +330,18 @@ export const mutations = [
     "const text = part.text.slice(0, Math.max(0, left[part.type]))",
     "const text = part.text"
   ),
-  m(
+  both(
     "the next step is taken on what is not stored yet",
-    "engine/RunDriver.ts",
-    "      const state = yield* writer.settled\n      if (active.stopping) return",
-    "      const state = yield* Effect.as(writer.offer([]), writer.state)\n      if (active.stopping) return"
+    edit(
+      "engine/RunDriver.ts",
+      "const look = Effect.map(writer.settled, (state): Sight => {",
+      "const look = Effect.map(\n      Effect.sync(() => writer.state),\n      (state): Sight => {"
+    ),
+    edit(
+      "agent/ToolTurn.ts",
+      "Emission.durable([event], {\n",
+      "outcome.within === undefined ? Emission.events([event]) : Emission.durable([event], {\n"
+    )
   ),
   m(
     "a failed run is not left behind when its conversation goes on",
