@@ -285,7 +285,7 @@ const create = (
   })
 
 const supersedeFailures = (env: Environment, supervisor: Supervisor, row: RunRow): Effect.Effect<void, StoreError> =>
-  Effect.flatMap(env.store.supersedable({ conversationId: row.conversationId, before: row.ord }), (left) =>
+  Effect.flatMap(env.store.supersedable({ conversationId: row.conversationId, before: row }), (left) =>
     Effect.forEach(left, (old) => supervisor.end(old, (state) => Closing.cancellation(state, "superseded")), {
       discard: true
     })

@@ -183,7 +183,7 @@ export const make = (
       )
 
     const owned = (row: RunRow, mode: Mode, begun?: Tracer.Span): Effect.Effect<void, StoreError> =>
-      Effect.zipRight(mode === "claimed" ? supersede(row) : Effect.void, launch(row, mode, begun)).pipe(
+      Effect.zipRight(supersede(row), launch(row, mode, begun)).pipe(
         Effect.catchIf(
           (error) => error.reason === "corrupt",
           (error) => Effect.asVoid(condemn(row, error))
@@ -242,9 +242,12 @@ export const make = (
         Effect.tap(() => Effect.sync(poke))
       )
 
-    /** A conversation that goes on leaves its recoverable failures behind for good. */
+    /**
+     * A conversation that goes on leaves its recoverable failures behind for good. Also when it goes on elsewhere: who
+     * accepted or claimed the run may have been gone before it came to this.
+     */
     const supersede = (row: RunRow): Effect.Effect<void, StoreError> =>
-      Effect.flatMap(store.supersedable({ conversationId: row.conversationId, before: row.ord }), (left) =>
+      Effect.flatMap(store.supersedable({ conversationId: row.conversationId, before: row }), (left) =>
         Effect.forEach(left, (old) => end(old, (state) => Closing.cancellation(state, "superseded")), { discard: true })
       )
 

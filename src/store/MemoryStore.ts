@@ -139,7 +139,7 @@ const makeDriver = ({ data, exclusive, watchers }: SharedMemory, process: object
     supersedable: ({ before, conversationId }) =>
       read(() =>
         data
-          .filter((row) => row.conversationId === conversationId && row.ord < before)
+          .filter((row) => row.conversationId === conversationId && Memory.isBefore(row, before))
           .map(({ row }) => row)
           .filter((row) => row.status === "failed" && row.recoverable === true)
           .sort((a, b) => (Memory.isBefore(a, b) ? -1 : 1))

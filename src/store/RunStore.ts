@@ -473,10 +473,10 @@ export class RunStore extends Context.Tag("runlet/RunStore")<
     /** The keys of runs that wait for a person and whose `nextExpiry` has passed. */
     readonly due: (limit: number) => Effect.Effect<ReadonlyArray<number>, StoreError>
 
-    /** Recoverably failed runs of a conversation that stand before `ord`. */
+    /** Recoverably failed runs of a conversation that stand before this one, or in its place and are older. */
     readonly supersedable: (query: {
       readonly conversationId: string
-      readonly before: number
+      readonly before: Pick<RunRow, "key" | "ord">
     }) => Effect.Effect<ReadonlyArray<RunRow>, StoreError>
 
     readonly remove: (query: {

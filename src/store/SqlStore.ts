@@ -293,7 +293,8 @@ const makeDriver = Effect.fnUntraced(function* (changes: Stream.Stream<void>) {
       reading("supersedable")(
         Effect.map(
           sql<RawRun>`SELECT ${columns} FROM runs
-            WHERE conversation_id = ${conversationId} AND ord < ${before} AND status = 'failed' AND recoverable = 1
+            WHERE conversation_id = ${conversationId} AND ord <= ${before.ord}
+              AND (ord < ${before.ord} OR key < ${before.key}) AND status = 'failed' AND recoverable = 1
             ORDER BY ord, key`,
           (rows) => rows.map(toRun)
         )

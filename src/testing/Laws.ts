@@ -350,6 +350,24 @@ export const noResumeBehind = forEvents(
 )
 
 /**
+ * A run that failed is left behind for good when a later one of its conversation begins.
+ *
+ * @since 0.1.0
+ * @category laws
+ */
+export const leftBehind = forRuns(
+  "a run that failed is left behind for good when a later one of its conversation begins",
+  (run, { runs }) => {
+    const { recoverable, status } = whole(run)
+    if (status !== "failed" || recoverable !== true) return []
+    const later = runs
+      .slice(runs.indexOf(run) + 1)
+      .find((other) => other.conversationId === run.conversationId && whole(other).startedAt !== undefined)
+    return later === undefined ? [] : [`${later.runId} has begun, and it is still ${status}`]
+  }
+)
+
+/**
  * From one moment to the next no run goes back, and nothing happens that nobody has asked for.
  *
  * @since 0.1.0
@@ -465,6 +483,7 @@ export const all: ReadonlyArray<Law> = [
   usageAddsUp,
   oneRunAtATime,
   noResumeBehind,
+  leftBehind,
   answersAreTrue,
   keysAreRuns,
   momentsFollow,

@@ -137,7 +137,7 @@ const look = (store: Store, known: ReadonlyArray<Known>) =>
         events: store.events({ key, after: 0, limit: 1000 }),
         position: store.queuePosition(key),
         input: Effect.option(store.input(key)),
-        supersedable: store.supersedable({ conversationId, before: ord + 1 }),
+        supersedable: store.supersedable({ conversationId, before: { key, ord } }),
         conversation: store.conversation({ conversationId, userId }),
         compactions: store.compactions(conversationId),
         base: store.base(key)

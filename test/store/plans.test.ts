@@ -43,7 +43,7 @@ const everything = Effect.gen(function* () {
   yield* store.sides(key)
   yield* store.queuePosition(key)
   yield* store.due(10)
-  yield* store.supersedable({ conversationId, before: 10 })
+  yield* store.supersedable({ conversationId, before: { key, ord: 10 } })
   yield* store.list({ userId, limit: 10 })
   yield* store.list({ userId, conversationId, status: "running", limit: 10, cursor: "OTk" })
   yield* store.conversations({ userId, limit: 10, cursor: "WzEsIngiXQ" })

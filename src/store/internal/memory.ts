@@ -112,7 +112,8 @@ export const isExecuting = (row: EncodedRow): boolean => Status.isExecuting(row.
  * @since 0.1.0
  * @category predicates
  */
-export const isBefore = (a: EncodedRow, b: EncodedRow): boolean => a.ord < b.ord || (a.ord === b.ord && a.key < b.key)
+export const isBefore = (a: Pick<EncodedRow, "key" | "ord">, b: Pick<EncodedRow, "key" | "ord">): boolean =>
+  a.ord < b.ord || (a.ord === b.ord && a.key < b.key)
 
 const isLatest = (data: Data, row: EncodedRow): boolean =>
   data.filter(

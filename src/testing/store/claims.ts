@@ -5,7 +5,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { RunStore } from "../../store/RunStore.js"
+import { type RunRow, RunStore } from "../../store/RunStore.js"
 import {
   append,
   assert,
@@ -403,10 +403,23 @@ export const claims: ReadonlyArray<StoreCase> = [
       const third = yield* begin({ conversationId })
       yield* end(third, ending.failed(true))
       const fourth = yield* create({ conversationId })
-      const before = (ord: number) => Effect.map(store.supersedable({ conversationId, before: ord }), idsOf)
-      assert.deepEqual(yield* before(fourth.ord), [first.runId, third.runId])
-      assert.deepEqual(yield* before(third.ord), [first.runId])
-      assert.deepEqual(yield* before(first.ord), [])
+      const before = (row: RunRow) => Effect.map(store.supersedable({ conversationId, before: row }), idsOf)
+      assert.deepEqual(yield* before(fourth), [first.runId, third.runId])
+      assert.deepEqual(yield* before(third), [first.runId])
+      assert.deepEqual(yield* before(first), [])
+    })
+  ),
+
+  define(
+    "a recoverable failure is found to be superseded by its own next version",
+    Effect.gen(function* () {
+      const store = yield* RunStore
+      const first = yield* begin()
+      const { conversationId, userMessageId } = first
+      yield* end(first, ending.failed(true))
+      const again = yield* create({ conversationId, userMessageId, regeneratedFrom: first })
+      assert.deepEqual(idsOf(yield* store.supersedable({ conversationId, before: again })), [first.runId])
+      assert.deepEqual(yield* store.supersedable({ conversationId, before: first }), [])
     })
   )
 ]
