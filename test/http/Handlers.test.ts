@@ -292,6 +292,10 @@ describe("watching", () => {
       expectError(yield* call({ path, headers: { "last-event-id": ["1", "2"] } }), 400, "InvalidCursor")
       yield* fake.compact(runId)
       expect(expectError(yield* call({ path: `${path}?after=1` }), 410, "Compacted").snapshot).toBe(`/runs/${runId}`)
+      const durable = `/adapters/durable-streams/${runId}?offset=0000000000000001`
+      for (const live of ["", "&live=long-poll", "&live=sse"]) {
+        expect(expectError(yield* call({ path: durable + live }), 410, "Compacted").snapshot).toBe(`/runs/${runId}`)
+      }
     })
   )
 
