@@ -10,7 +10,7 @@ import { type Patterns, plain, replaced } from "./SecretPatterns.js"
 const context = 32
 /** After something suspicious, this many characters are looked at: the fixed beginning of a form is no longer. */
 const watch = 16
-/** More than this is not held back: it is a secret, and so is what follows it without a break. */
+/** More than this is not held back: if it is a secret, so is what follows it without a break. */
 const maxHeld = 16_384
 const unbroken = /^[\w.~+/=\\-]+/
 
@@ -83,9 +83,10 @@ export class SecretStream {
     const tooMuch = text.length - found > maxHeld
     const cut = tooMuch ? text.length : Math.max(before.length, found)
     const told = text.slice(0, cut)
-    const out = replaced(told, this.patterns.find(told, tooMuch), before.length)
+    const ranges = this.patterns.find(told, tooMuch)
+    const out = replaced(told, ranges, before.length)
     this.held = text.slice(cut)
-    this.swallowing = tooMuch
+    this.swallowing = tooMuch && ranges.some(([, end]) => end === cut)
     // A long secret would otherwise be read again for each of its pieces.
     this.wanted = this.held.length < 64 ? 0 : Math.ceil(this.held.length * 1.25)
     this.keep(told, 0)

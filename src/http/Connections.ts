@@ -5,9 +5,10 @@
  * @since 0.1.0
  */
 import { readFileSync } from "node:fs"
-import type { Server } from "node:http"
+import type { Server, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 import * as Effect from "effect/Effect"
+import * as Metrics from "../domain/Metrics.js"
 
 /**
  * The open connections of a server, to be closed in good order.
@@ -47,6 +48,14 @@ export const bearable: Effect.Effect<number> = Effect.sync(() => {
 interface Connection {
   asked: number
   spent: boolean
+  answer: ServerResponse | undefined
+}
+
+/** What node's parser refuses by itself, and the limit that it stands for. */
+const refusals: { readonly [code: string]: { readonly status: string; readonly limit: string } } = {
+  HPE_HEADER_OVERFLOW: { status: "431 Request Header Fields Too Large", limit: "maxHeaderBytes" },
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: { status: "413 Payload Too Large", limit: "maxBodyBytes" },
+  ERR_HTTP_REQUEST_TIMEOUT: { status: "408 Request Timeout", limit: "requestTimeoutMs" }
 }
 
 /**
@@ -58,18 +67,30 @@ interface Connection {
 export const watch = (server: Server): Connections => {
   const open = new Map<Socket, Connection>()
   server.on("connection", (socket) => {
-    open.set(socket, { asked: 0, spent: false })
+    open.set(socket, { asked: 0, spent: false, answer: undefined })
     socket.once("close", () => open.delete(socket))
   })
   server.on("request", ({ socket }, response) => {
     const connection = open.get(socket)
     if (connection === undefined) return
     connection.asked += 1
+    connection.answer = response
     // Emitted when the last byte was handed to the system, or when the connection broke.
     response.once("close", () => {
       connection.asked -= 1
       connection.spent = true
     })
+  })
+  server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
+    const refusal = refusals[error.code ?? ""]
+    if (refusal !== undefined) Metrics.limitReached(refusal.limit)
+    // An answer that has begun must not get another one into its middle.
+    const answer = open.get(socket)?.answer
+    const begun = answer?.headersSent === true && !answer.writableFinished
+    if (socket.writable && !begun) {
+      socket.write(`HTTP/1.1 ${refusal?.status ?? "400 Bad Request"}\r\nConnection: close\r\n\r\n`)
+    }
+    socket.destroy(error)
   })
   return {
     retire: Effect.sync(() => {

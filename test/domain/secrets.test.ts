@@ -230,6 +230,13 @@ describe("what is held back", () => {
     for (const guess of ["correct-X", "correct-hX", "correct-horX"]) expect(held(guess)).toBe(guess.length)
   })
 
+  it("is told when it becomes too long to be one", () => {
+    const stream = Secrets.make([]).said.stream()
+    const piece = "sk-abc-".repeat(3_000)
+    const told = [1, 2, 3].map(() => stream.push(piece)).join("") + stream.end()
+    expect(told === piece.repeat(3)).toBe(true)
+  })
+
   it("has an end", () => {
     const stream = Secrets.make([]).said.stream()
     let told = ""

@@ -1,6 +1,6 @@
 import * as Http from "node:http"
 import type { AddressInfo } from "node:net"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect, it, vi } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as FastCheck from "effect/FastCheck"
 import * as Redacted from "effect/Redacted"
@@ -195,6 +195,33 @@ describe("tokens whose keys are published", () => {
           expect(yield* whoIs(server, yield* signed({}, bytes(text), { alg: "HS256", kid }))).toBe(401)
         }
       }
+    })
+  )
+
+  it.scopedLive("may be signed by a new key as soon as it is published, and no more by one that is not any more", () =>
+    Effect.gen(function* () {
+      const { state, url } = yield* keyServer
+      const [one, two] = [yield* pair("one", "ES256"), yield* pair("two", "ES256")]
+      state.body = setOf(one)
+      const server = yield* start({ authentication: Auth.layerJwt({ jwksUrl: url }) })
+      const status = (key: typeof one) =>
+        Effect.flatMap(signed({}, key.privateKey, key.header), (token) => whoIs(server, token))
+      expect(yield* status(one)).toBe(200)
+      state.body = setOf(two)
+      // Whoever invents names of keys does not make the server ask each time.
+      expect([yield* status(two), yield* status(two), state.asked]).toEqual([401, 401, 1])
+      const now = Date.now()
+      yield* Effect.acquireRelease(
+        Effect.sync(() => vi.useFakeTimers({ toFake: ["Date"], now: now + 31_000 })),
+        () => Effect.sync(() => vi.useRealTimers())
+      )
+      expect([yield* status(two), yield* status(one), state.asked]).toEqual([200, 401, 2])
+      // While the keys are good, nobody needs their server.
+      state.status = 500
+      vi.setSystemTime(now + 300_000)
+      expect([yield* status(two), state.asked]).toEqual([200, 2])
+      vi.setSystemTime(now + 1_000_000)
+      expect([yield* status(two), state.asked]).toEqual([503, 3])
     })
   )
 

@@ -30,6 +30,12 @@ const say = (
     socket.on("close", end)
   })
 
+/** How often a limit has refused something so far. */
+const reached = (call: Effect.Effect.Success<ReturnType<typeof start>>["call"], limit: string) =>
+  Effect.map(call({ path: "/metrics" }), ({ body }) =>
+    Number(new RegExp(`^runlet_limits_reached_total\\{limit="${limit}"\\} (\\d+)$`, "m").exec(body)?.[1] ?? 0)
+  )
+
 const chat = (message: string) => ({ path: "/chat", json: { message, background: true } })
 
 describe("maxBodyBytes", () => {
@@ -138,11 +144,13 @@ describe("maxHeaderBytes", () => {
       const { call } = yield* start({ limits: { maxHeaderBytes: 2_000 } })
       const status = (size: number) =>
         Effect.map(call({ path: "/healthz", headers: { "x-long": "x".repeat(size) } }), (answer) => answer.status)
+      const before = yield* reached(call, "maxHeaderBytes")
       expect(yield* status(1_500)).toBe(200)
       expect(yield* status(2_100)).toBe(431)
       expect(yield* status(50_000)).toBe(431)
       const path = yield* call({ path: `/runs/${"x".repeat(3_000)}` })
       expect(path.status).toBe(431)
+      expect(yield* reached(call, "maxHeaderBytes")).toBe(before + 3)
       expect(yield* status(10)).toBe(200)
     })
   )
@@ -169,6 +177,7 @@ describe("requestTimeoutMs", () => {
     it.scopedLive(`ends a connection that ${what}`, () =>
       Effect.gen(function* () {
         const { call, fake, port } = yield* start({ limits: { requestTimeoutMs: 200 } })
+        const before = yield* reached(call, "requestTimeoutMs")
         const [answer, others] = yield* Effect.all(
           [say(port, pieces, { everyMs: 20 }), Effect.forEach(Array(5), () => call({ path: "/healthz" }))],
           { concurrency: "unbounded" }
@@ -176,6 +185,8 @@ describe("requestTimeoutMs", () => {
         expect(answer).toMatch(/^(HTTP\/1.1 408 |$)/)
         expect(others.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200])
         expect(fake.started).toEqual([])
+        // Who has said nothing at all was no request.
+        expect(yield* reached(call, "requestTimeoutMs")).toBeGreaterThanOrEqual(before + (pieces.length === 0 ? 0 : 1))
       })
     )
   }
