@@ -123,6 +123,13 @@ const refusal = (
         limit: "maxQueuedRuns",
         retryAfterMs: 5000
       })
+    case "StoreFull":
+      return new LimitReached({
+        message:
+          "You have too many runs here. Delete conversations that you do not need any more, or wait until old ones are removed.",
+        limit: "maxStoredRunsPerUser",
+        retryAfterMs: 3_600_000
+      })
     case "Unknown":
       return noConversation
     case "Superseded":
@@ -272,7 +279,8 @@ const create = (
           rejectIfBusy: run.rejectIfBusy,
           maxQueued: env.agent.limits.maxQueuedRuns,
           maxConcurrent: env.agent.limits.maxConcurrentRuns,
-          placeForEach: env.limitUsers
+          placeForEach: env.limitUsers,
+          ...(env.limitUsers && { maxStored: env.agent.limits.maxStoredRunsPerUser })
         })
     )
     if (!("row" in outcome)) return yield* refusal(env, run.model, outcome)

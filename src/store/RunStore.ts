@@ -220,6 +220,8 @@ export interface CreateRun {
   readonly maxConcurrent: number
   /** Whether a user of whom nothing waits has a place in a full queue. */
   readonly placeForEach: boolean
+  /** How many runs of this user may be stored, whatever their state; absent: any number. */
+  readonly maxStored?: number | undefined
 }
 
 /**
@@ -228,6 +230,7 @@ export interface CreateRun {
  * - `Busy`: the conversation has an active run and `rejectIfBusy` was set
  * - `New`: it was not used, and `onlyRepeated` was set
  * - `QueueFull`: `maxQueued` runs are waiting
+ * - `StoreFull`: `maxStored` runs of the user are stored
  * - `Unknown`: no such conversation of this user
  * - `Superseded`: a regeneration of a run whose conversation has gone on
  *
@@ -236,7 +239,7 @@ export interface CreateRun {
  */
 export type CreateOutcome =
   | { readonly _tag: "Created" | "Duplicate"; readonly row: RunRow }
-  | { readonly _tag: "KeyReused" | "New" | "QueueFull" | "Unknown" | "Superseded" }
+  | { readonly _tag: "KeyReused" | "New" | "QueueFull" | "StoreFull" | "Unknown" | "Superseded" }
   | { readonly _tag: "Busy"; readonly runId: string }
 
 /**

@@ -410,6 +410,14 @@ describe("runs at once", () => {
     })
   )
 
+  it.live("maxStoredRunsPerUser: the next one of the same user is refused, where there are users", () =>
+    Effect.gen(function* () {
+      const limits = { maxStoredRunsPerUser: 2 }
+      const all = ["running", "running", "running", "LimitReached maxStoredRunsPerUser"]
+      expect(yield* crowd(["a", "a", "b", "a"], limits)).toEqual(all)
+    })
+  )
+
   it.live("maxRunsPerUser: the next one of the same user waits", () =>
     Effect.gen(function* () {
       const limits = { maxRunsPerUser: 2 }

@@ -223,6 +223,10 @@ export const create = (data: Data, run: EncodedCreate, now: number): EncodedCrea
   if (regenerated !== undefined && runs.some(({ row }) => row.ord > regenerated.ord)) return { _tag: "Superseded" }
   const busy = run.rejectIfBusy ? runs.find(({ row }) => isActive(row)) : undefined
   if (busy !== undefined) return { _tag: "Busy", runId: busy.row.runId }
+  const { maxStored, userId } = run
+  if (maxStored !== undefined && data.filter((row) => row.userId === userId).length >= maxStored) {
+    return { _tag: "StoreFull" }
+  }
   if (isFull(data, run)) return { _tag: "QueueFull" }
 
   const key = data.nextKey()

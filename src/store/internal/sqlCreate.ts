@@ -54,6 +54,14 @@ export const make = (sql: SqlClient.SqlClient, transaction: Transaction) => {
       }
     )
 
+  const hasAll = ({ maxStored, userId }: EncodedCreate) =>
+    maxStored === undefined
+      ? Effect.succeed(false)
+      : Effect.map(
+          sql`SELECT 1 FROM runs WHERE user_id = ${userId} ORDER BY key LIMIT 1 OFFSET ${maxStored - 1}`,
+          (rows) => rows.length > 0
+        )
+
   const checked = (run: EncodedCreate): Effect.Effect<EncodedCreateOutcome | Place, SqlError> =>
     Effect.gen(function* () {
       const duplicate = yield* used(run)
@@ -80,6 +88,7 @@ export const make = (sql: SqlClient.SqlClient, transaction: Transaction) => {
             AND status IN ('queued', 'running', 'streaming', 'waiting_approval') ORDER BY ord, key LIMIT 1`
         if (busy !== undefined) return { _tag: "Busy", runId: busy.runId }
       }
+      if (yield* hasAll(run)) return { _tag: "StoreFull" }
       if (yield* isFull(run)) return { _tag: "QueueFull" }
       return { existing: conversation !== undefined, ord }
     })

@@ -167,6 +167,21 @@ export const creates: ReadonlyArray<StoreCase> = [
   ),
 
   define(
+    "a user has as many runs as are allowed, until one is deleted, and another user as well",
+    Effect.gen(function* () {
+      const store = yield* RunStore
+      const first = yield* create({ maxStored: 2 })
+      yield* create({ maxStored: 2 })
+      assert.deepEqual(yield* tryCreate({ maxStored: 2 }), { _tag: "StoreFull" })
+      assert.equal((yield* tryCreate({ maxStored: 1, userId: "bob" }))._tag, "Created")
+      yield* end(first)
+      yield* store.remove({ runId: first.runId, userId: first.userId })
+      assert.equal((yield* tryCreate({ maxStored: 2 }))._tag, "Created")
+      assert.equal((yield* tryCreate({}))._tag, "Created")
+    })
+  ),
+
+  define(
     "only what can not begin at once counts as waiting",
     Effect.gen(function* () {
       const limits = { maxQueued: 0, maxConcurrent: 2 }
