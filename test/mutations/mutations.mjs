@@ -30,13 +30,13 @@ export const mutations = [
   m(
     "one key for each call instead of each approval",
     "agent/NextStep.ts",
-    "phase, key: decision.approvalId, again: false",
+    'phase, key: call.approval?.request.approvalId ?? "", again: false',
     "phase, key: `${slot}.c`, again: false"
   ),
   m(
     "a conflict with the own first try is believed",
     "domain/RunState.ts",
-    "if (call.starts > 1) call.doubt ??= call.open",
+    "if (starts > 1) call.doubt ??= before?.open",
     "call.doubt = undefined"
   ),
   m(
@@ -326,8 +326,8 @@ export const mutations = [
   ),
   m(
     "the fold does not cut what is written again",
-    "domain/RunState.ts",
-    "const text = part.text.slice(0, Math.max(0, left[part.type]))",
+    "domain/RunView.ts",
+    "const text = part.text.slice(0, left[part.type])",
     "const text = part.text"
   ),
   both(
