@@ -324,3 +324,43 @@ test.each([
   expect(toldOf(await world.upstream.received(message, 1))).toMatchObject([{ tool_call_id: "call_e" }])
   await world.check(run, { followUp: title === "a quote" })
 })
+
+describe("what can not be kept exactly", () => {
+  const long = "9007199254740993"
+
+  test.each([
+    ["a long number", `{"q":${long}}`, /^q: is a number/],
+    ["a name twice", '{"q":"x","q":"y"}', /^q: stands there twice/]
+  ])("is told to the model that sent it: %s", async (title, args, said) => {
+    const message = `Arguments with ${title}, not kept`
+    world.upstream.script(message, [Script.calls({ id: "call_n", name: "lookup", args }), Script.answer("Sorry.")])
+    const run = await world.client.start(message)
+    const end = await world.client.settled(run.runId)
+    expect([end.status, end.toolCalls[0]?.state]).toEqual(["completed", "invalid"])
+    expect(world.tools.of(run.runId)).toEqual([])
+    const told = JSON.parse(String(toldOf(await world.upstream.received(message, 1))[0]?.content))
+    expect(told.error).toMatch(said)
+    await world.check(run)
+  })
+
+  test.each([
+    ["a long number", Buffer.from(`{"n":${long}}`), `{"n":${long}}`],
+    ["a name twice", Buffer.from('{"a":1,"a":2}'), '{"a":1,"a":2}'],
+    ["bytes that are no text", Buffer.from('"a\xff"', "latin1"), "a\ufffd"]
+  ])("stays the text that a tool sent: %s", async (title, body, result) => {
+    const message = `A tool's answer with ${title}`
+    world.tools.on("lookup", message, (_, response) => {
+      response.writeHead(200, { "content-type": "application/json" })
+      response.end(body)
+    })
+    world.upstream.script(message, [
+      Script.calls({ id: "call_m", name: "lookup", args: JSON.stringify({ q: message }) }),
+      Script.answer("Fine.")
+    ])
+    const run = await world.client.start(message)
+    const end = await world.client.settled(run.runId)
+    expect([end.status, end.toolCalls[0]?.result]).toEqual(["completed", result])
+    expect(toldOf(await world.upstream.received(message, 1))[0]?.content).toBe(result)
+    await world.check(run)
+  })
+})

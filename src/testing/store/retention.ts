@@ -27,9 +27,9 @@ import {
 /** After everything that ends in these cases. */
 const later = 1_000_000
 
-/** What a case takes for the folded state. */
+/** What a case takes for the folded state. What is not there is not stored. */
 const baseOf = (run: RunRow, seq: number): BaseRow => {
-  const { closed: _, ...state } = RunState.empty(run.runId)
+  const { closed: _1, end: _2, open: _3, ...state } = RunState.empty(run.runId)
   return { seq, turns: 0, state: { ...state, seq, textLength: seq } }
 }
 
