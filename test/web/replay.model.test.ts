@@ -225,14 +225,14 @@ describe("a recording", () => {
 
   it("of 50,000 events folds at most a piece of them for any look at it", () => {
     const recording = record(Long.log(50_000))
-    let read = 0
-    // Each look at an event is counted.
+    const read = new Set<number>()
+    // Which events are looked at is counted.
     for (const piece of recording.pieces) {
       for (const envelope of piece.envelopes) {
         const { event } = envelope
         Object.defineProperty(envelope, "event", {
           get: () => {
-            read++
+            read.add(envelope.seq)
             return event
           }
         })
@@ -240,9 +240,9 @@ describe("a recording", () => {
     }
     let most = 0
     for (const seq of [1, 50_000, 49_999, 25_000, 256, 257, 12_345, 3, 38_400]) {
-      read = 0
+      read.clear()
       expect(Recording.stateAt(recording, seq).seq).toBe(seq)
-      most = Math.max(most, read)
+      most = Math.max(most, read.size)
     }
     expect(most).toBeLessThanOrEqual(Recording.pieceLength)
     expect(most).toBeGreaterThan(0)
