@@ -349,12 +349,17 @@ export const mutations = [
     'end(old, (state) => Closing.cancellation(state, "superseded"))',
     "end(old, () => undefined)"
   ),
-  m(
-    "whoever polls is woken once too little",
-    "engine/LiveTail.ts",
-    "    if (tail?.last !== after) return false\n",
-    "    if (tail === undefined) return false\n"
-  ),
+  {
+    name: "whoever polls is woken once too little",
+    by: "tail",
+    edits: [
+      edit(
+        "engine/LiveTail.ts",
+        "    if (tail?.last !== after) return false\n",
+        "    if (tail === undefined) return false\n"
+      )
+    ]
+  },
   {
     name: "no fence in SQLite",
     by: "store",
