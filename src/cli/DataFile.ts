@@ -19,13 +19,14 @@ import { CurrentUser } from "../domain/Owner.js"
 import * as RunStatus from "../domain/RunStatus.js"
 import * as Snapshot from "../domain/Snapshot.js"
 import * as Offline from "../engine/Offline.js"
+import * as Reading from "../engine/Reading.js"
 import * as RunLog from "../engine/RunLog.js"
 import * as NodeProcess from "../node/NodeProcess.js"
 import * as ListCursor from "../store/ListCursor.js"
 import { type RunRow, RunStore, type StoreError } from "../store/RunStore.js"
 import * as Sqlite from "../store/Sqlite.js"
 import { Failure, ofCode } from "./Failure.js"
-import type { RunSummary, Source } from "./Source.js"
+import type { Source } from "./Source.js"
 
 /**
  * A database file, and whose runs are looked at: those of `user` alone.
@@ -74,25 +75,6 @@ const opened = (file: DataFile, readonly: boolean): Effect.Effect<RunStore["Type
       Effect.mapError(explain(file))
     )
   })
-
-const summary = (row: RunRow): RunSummary => ({
-  runId: row.runId,
-  conversationId: row.conversationId,
-  userMessageId: row.userMessageId,
-  assistantMessageId: row.assistantMessageId,
-  status: row.status,
-  recoverable: row.recoverable,
-  error: row.error,
-  model: row.model,
-  mode: row.mode,
-  attempt: row.attempt,
-  iteration: row.iteration,
-  lastSeq: row.lastSeq,
-  usage: row.usage,
-  regeneratedFrom: row.regeneratedFrom,
-  createdAt: row.createdAt,
-  updatedAt: row.updatedAt
-})
 
 const removed = new Failure({
   message: "The events of this run were removed for their age. `runlet runs show` tells what is left of it",
@@ -161,15 +143,7 @@ export const make = (file: DataFile): Effect.Effect<Source, Failure, Scope.Scope
           const { compactedSeq, key, lastSeq, ...row } = yield* find(runId)
           if (compactedSeq > 0) return yield* removed
           const state = yield* Effect.mapError(RunLog.load(store, { key, runId }, lastSeq), told)
-          const {
-            parts: _1,
-            pendingApprovals: _2,
-            reasoning: _3,
-            text: _4,
-            toolCalls: _5,
-            turnOpen: _6,
-            ...run
-          } = Snapshot.of(state)
+          const run = Snapshot.header(Snapshot.of(state))
           const events = Stream.paginateChunkEffect(0, (after: number) =>
             Effect.map(store.events({ key, after, limit: Math.min(pageSize, lastSeq - after) }), (page) => {
               const last = page.at(-1)?.seq ?? lastSeq
@@ -192,7 +166,7 @@ export const make = (file: DataFile): Effect.Effect<Source, Failure, Scope.Scope
           ? badCursor
           : Effect.map(
               Effect.mapError(store.list({ userId: user, ...query, limit: query.limit ?? 50 }), told),
-              (page) => ({ ...page, items: page.items.map(summary) })
+              (page) => ({ ...page, items: page.items.map(Reading.summary) })
             ),
       snapshot: (runId) =>
         Effect.gen(function* () {

@@ -38,18 +38,7 @@ const pageSize = 256
 export const make = (state: RunState.RunState, log: ReadonlyArray<Envelope>): RunEngine["Type"] => {
   const { runId } = state
   const snapshot = Snapshot.of(state)
-  const {
-    parts: _1,
-    pendingApprovals: _2,
-    reasoning: _3,
-    text: _4,
-    toolCalls: _5,
-    turnOpen: _6,
-    timing: _7,
-    finishReason: _8,
-    cancelled: _9,
-    ...summary
-  } = snapshot
+  const { cancelled: _1, finishReason: _2, timing: _3, ...summary } = Snapshot.header(snapshot)
   const mine = (id: string): Effect.Effect<void, NotFound> => (id === runId ? Effect.void : Effect.fail(unknown))
   const frame = (envelope: Envelope): Frame => ({
     seq: envelope.seq,

@@ -267,3 +267,16 @@ const callOf = (call: SnapshotToolCall): RunView.Call => {
     result: isSettled(call) ? call : undefined
   }
 }
+
+/**
+ * A snapshot without what the events say anyway: the header of a trace.
+ *
+ * @since 0.1.0
+ * @category conversions
+ */
+export const header = (
+  snapshot: Snapshot
+): Omit<Snapshot, "parts" | "pendingApprovals" | "reasoning" | "text" | "toolCalls" | "turnOpen"> => {
+  const { parts: _1, pendingApprovals: _2, reasoning: _3, text: _4, toolCalls: _5, turnOpen: _6, ...rest } = snapshot
+  return rest
+}

@@ -66,7 +66,13 @@ export const snapshot = (
     return yield* withQueue(env, row, Snapshot.of(state))
   })
 
-const summary = (row: RunRow): RunSummary => ({
+/**
+ * A row of the store as a list of runs shows it.
+ *
+ * @since 0.1.0
+ * @category conversions
+ */
+export const summary = (row: RunRow): RunSummary => ({
   runId: row.runId,
   conversationId: row.conversationId,
   userMessageId: row.userMessageId,

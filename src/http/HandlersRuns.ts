@@ -12,7 +12,7 @@ import * as Option from "effect/Option"
 import { NotFound } from "../domain/RunError.js"
 import type { RunStatus } from "../domain/RunStatus.js"
 import * as Status from "../domain/RunStatus.js"
-import type { Snapshot } from "../domain/Snapshot.js"
+import * as Snapshot from "../domain/Snapshot.js"
 import { RunEngine } from "../engine/RunEngine.js"
 import * as ListCursor from "../store/ListCursor.js"
 import * as Body from "./Body.js"
@@ -68,11 +68,6 @@ const decodeCancel = Body.decode(Schemas.CancelBody)
 const decodeDecide = Body.decode(Schemas.DecideBody)
 const decodeRegenerate = Body.decode(Schemas.RegenerateBody)
 const decodeResume = Body.decode(Schemas.ResumeRunBody)
-
-const summary = (snapshot: Snapshot) => {
-  const { parts: _1, pendingApprovals: _2, reasoning: _3, text: _4, toolCalls: _5, turnOpen: _6, ...rest } = snapshot
-  return rest
-}
 
 const events = (runId: string, after: Parameter) =>
   Effect.gen(function* () {
@@ -147,7 +142,7 @@ const trace = (runId: string) =>
   Effect.gen(function* () {
     const engine = yield* RunEngine
     const { slot } = yield* Serving
-    const run = summary(yield* engine.snapshot(runId))
+    const run = Snapshot.header(yield* engine.snapshot(runId))
     yield* slot
     const view = yield* Effect.catchTag(engine.view(runId, 0), "InvalidCursor", Effect.die)
     return yield* Streams.trace(view, { format: "runlet-trace", version: 1, run })

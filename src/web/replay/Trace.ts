@@ -147,20 +147,6 @@ export const read = (text: string): Trace => {
   return { envelopes: [...envelopes, ...last.envelopes], problem: last.problem }
 }
 
-/** The run as the header of a trace has it: without what the events say anyway. */
-const summary = (state: RunState) => {
-  const {
-    parts: _1,
-    pendingApprovals: _2,
-    reasoning: _3,
-    text: _4,
-    toolCalls: _5,
-    turnOpen: _6,
-    ...rest
-  } = Snapshot.of(state)
-  return rest
-}
-
 /**
  * The text of a trace, in pieces to be written one after the other: the header, then the envelopes whose fold `state`
  * is.
@@ -169,6 +155,6 @@ const summary = (state: RunState) => {
  * @category writing
  */
 export const write = function* (state: RunState, envelopes: Iterable<Envelope>): Generator<string> {
-  yield `${JSON.stringify({ format, version, run: summary(state) })}\n`
+  yield `${JSON.stringify({ format, version, run: Snapshot.header(Snapshot.of(state)) })}\n`
   for (const envelope of envelopes) yield `${JSON.stringify(envelope)}\n`
 }
