@@ -2,42 +2,16 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import * as Redacted from "effect/Redacted"
 import * as Stream from "effect/Stream"
-import type { OfferedTool } from "../../src/domain/RunInput.js"
-import type { ModelMessage, ModelRequest } from "../../src/model/Model.js"
+import type { ModelMessage } from "../../src/model/Model.js"
 import * as OpenAiResponses from "../../src/model/OpenAiResponses.js"
 import type { Options } from "../../src/model/ProviderOptions.js"
-import * as ScriptedUpstream from "../../src/testing/ScriptedUpstream.js"
 import * as Script from "../../src/testing/UpstreamScript.js"
-import { callsOf, collect, finishOf, limits, request, textOf, undici } from "./support.js"
+import { lookup, provider, secret, withTools } from "./provider.js"
+import { callsOf, collect, finishOf, request, textOf, undici } from "./support.js"
 import * as Wire from "./wire/Responses.js"
 
-const secret = "sk-canary-77f0a1"
-
-const lookup: OfferedTool = {
-  name: "lookup",
-  description: "Looks a word up",
-  kind: "readonly",
-  parameters: { type: "object", properties: { q: { type: "string" } }, required: ["q"] }
-}
-
-const modelAt = (baseUrl: string, options: Partial<Options> = {}) =>
-  OpenAiResponses.make({ ...limits, model: "gpt-5", baseUrl, apiKey: Redacted.make(secret), ...options })
-
-const answering = (script: Script.Script, options: Partial<Options> = {}) =>
-  Effect.gen(function* () {
-    const upstream = yield* ScriptedUpstream.make({ script })
-    return { upstream, model: yield* modelAt(upstream.url, options) }
-  })
-
-const ask = (script: Script.Script, asked: ModelRequest = request, options: Partial<Options> = {}) =>
-  Effect.gen(function* () {
-    const { model, upstream } = yield* answering(script, options)
-    return { ...(yield* collect(model, asked)), requests: upstream.requests }
-  }).pipe(Effect.provide(undici))
-
-const withTools: ModelRequest = { ...request, tools: [lookup] }
+const { answering, ask, modelAt } = provider(OpenAiResponses.make, "gpt-5")
 
 describe("OpenAI's Responses interface", () => {
   it.scopedLive("is asked with our key, the tools' own schemas and nothing stored", () =>
