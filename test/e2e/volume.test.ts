@@ -18,9 +18,10 @@ const stored = (): number => size(world.data) + size(`${world.data}-wal`)
 const mb = 1024 * 1024
 
 const pieces = 20_000
-const tiny = (message: string) =>
+const tiny = (message: string, ...before: ReadonlyArray<Script.Step>) =>
   world.upstream.script(message, [
     Script.reply([
+      ...before,
       Array.from({ length: pieces }, (_, n) => Script.text(String(n % 10))),
       Script.finish("stop"),
       Script.done
@@ -31,17 +32,24 @@ const wholeText = Array.from({ length: pieces }, (_, n) => String(n % 10)).join(
 test("runs of 20,000 pieces are stored in proportion, and do not keep another one waiting", async () => {
   const before = stored()
   const messages = Array.from({ length: 10 }, (_, n) => `Twenty thousand pieces, ${n}`)
-  for (const message of messages) tiny(message)
+  // All eleven begin at the same moment.
+  const eleventh = "An eleventh run"
+  for (const message of messages) tiny(message, Script.gate("all"))
+  world.upstream.script(eleventh, [
+    Script.reply([Script.gate("all"), Script.text("Here"), Script.finish("stop"), Script.done])
+  ])
   const runs = await Promise.all(messages.map((message) => world.client.start(message)))
   const first = await world.client.events(runs[0]?.runId ?? "")
-  await first.until("its text", ({ type }) => type === "text-delta")
-  const other = await world.client.chat("An eleventh run")
-  await other.until("its text", ({ type }) => type === "text-delta")
-  expect((await world.client.snapshot(runs[9]?.runId ?? "")).status).not.toBe("completed")
+  const other = await world.client.start(eleventh)
+  for (const message of [...messages, eleventh]) await world.upstream.received(message)
+  await world.upstream.release("all")
   for (const { runId } of runs) {
     const end = await world.client.settled(runId)
     expect([end.status, end.text.length, end.text === wholeText]).toEqual(["completed", pieces, true])
   }
+  const timeOf = async (runId: string, wanted: string) =>
+    (await world.client.log(runId)).find(({ event }) => event.type === wanted)?.createdAt ?? Number.NaN
+  expect(await timeOf(other.runId, "text-delta")).toBeLessThan(await timeOf(runs[9]?.runId ?? "", "finish"))
   await first.ended
   // One row for each piece would be some 130 bytes for each character.
   const perCharacter = (stored() - before) / (10 * pieces)
