@@ -29,8 +29,8 @@ export interface Program {
   readonly ended: Promise<Result>
 }
 
-/** What the environment of these tests says about colours and servers does not count. */
-const clean = { NO_COLOR: undefined, FORCE_COLOR: undefined, RUNLET_URL: undefined, RUNLET_TOKEN: undefined }
+/** All that a program learns from the environment of these tests: one that says `CI`, say, has no colours. */
+const clean = { PATH: process.env.PATH, HOME: process.env.HOME, LANG: "C.UTF-8" }
 
 const watch = (child: ChildProcess): Program => {
   let out = ""
@@ -66,7 +66,7 @@ const watch = (child: ChildProcess): Program => {
 
 export const start = (args: ReadonlyArray<string>, options: Options = {}): Program => {
   const child = spawn(process.execPath, [bin, ...args], {
-    env: { ...process.env, ...clean, ...options.env },
+    env: { ...clean, ...options.env },
     stdio: ["pipe", "pipe", "pipe"]
   })
   child.stdin.end(options.input ?? "")
@@ -80,7 +80,7 @@ export const run = (args: ReadonlyArray<string>, options?: Options): Promise<Res
 export const inTerminal = (args: ReadonlyArray<string>, env: Record<string, string> = {}): Program => {
   const quoted = [process.execPath, bin, ...args].map((arg) => `'${arg.replaceAll("'", "'\\''")}'`).join(" ")
   const child = spawn("script", ["-qfec", `stty cols 100; exec ${quoted}`, "/dev/null"], {
-    env: { ...process.env, ...clean, TERM: "xterm-256color", ...env },
+    env: { ...clean, TERM: "xterm-256color", ...env },
     stdio: ["pipe", "pipe", "pipe"]
   })
   return watch(child)
