@@ -12,6 +12,9 @@ import * as Stream from "effect/Stream"
 import type { ToolConflict } from "../tool/Tool.js"
 import { type Encoded, type EncodedAppend, makeEncoded } from "./Encoded.js"
 import * as Memory from "./internal/memory.js"
+import * as Conversations from "./internal/memoryConversations.js"
+import * as MemoryQueue from "./internal/memoryQueue.js"
+import * as Retention from "./internal/memoryRetention.js"
 import { type AppendOutcome, RunStore } from "./RunStore.js"
 
 /**
@@ -71,8 +74,8 @@ const makeDriver = ({ data, exclusive, watchers }: SharedMemory, process: object
           )
         )
       ),
-    claimQueued: (who) => claim((now) => Memory.claimQueued(data, who, now)),
-    claimAbandoned: (who) => claim((now) => Memory.claimAbandoned(data, who, now)),
+    claimQueued: (who) => claim((now) => MemoryQueue.claimQueued(data, who, now)),
+    claimAbandoned: (who) => claim((now) => MemoryQueue.claimAbandoned(data, who, now)),
     renew: ({ owner, ttlMs }) =>
       write((now) => {
         for (const run of data.filter((row) => Memory.isExecuting(row) && row.owner === owner)) {
@@ -117,7 +120,7 @@ const makeDriver = ({ data, exclusive, watchers }: SharedMemory, process: object
       ),
     sides: (key) =>
       read(() => Array.from(data.runs.get(key)?.sides.values() ?? []).sort((a, b) => a.iteration - b.iteration)),
-    queuePosition: (key) => read(() => Memory.queuePosition(data, key)),
+    queuePosition: (key) => read(() => MemoryQueue.queuePosition(data, key)),
     list: ({ before = Number.POSITIVE_INFINITY, conversationId, limit, status, userId }) =>
       read(() =>
         data
@@ -144,15 +147,15 @@ const makeDriver = ({ data, exclusive, watchers }: SharedMemory, process: object
           .filter((row) => row.status === "failed" && row.recoverable === true)
           .sort((a, b) => (Memory.isBefore(a, b) ? -1 : 1))
       ),
-    remove: ({ runId, userId }) => write(() => Memory.remove(data, runId, userId)),
-    conversations: (query) => read(() => Memory.conversations(data, query)),
+    remove: ({ runId, userId }) => write(() => Retention.remove(data, runId, userId)),
+    conversations: (query) => read(() => Conversations.conversations(data, query)),
     conversation: ({ conversationId, userId }) =>
       read(() => {
         const conversation = data.userConversation(conversationId, userId)
         return (
           conversation && {
-            conversation: Memory.conversationRow(data, conversation),
-            messages: Memory.messagesOf(data, conversation)
+            conversation: Conversations.conversationRow(data, conversation),
+            messages: Conversations.messagesOf(data, conversation)
           }
         )
       }),
@@ -163,7 +166,7 @@ const makeDriver = ({ data, exclusive, watchers }: SharedMemory, process: object
         return conversation !== undefined
       }),
     removeConversation: ({ conversationId, userId }) =>
-      write(() => Memory.removeConversation(data, conversationId, userId)),
+      write(() => Retention.removeConversation(data, conversationId, userId)),
     compactions: (conversationId) => read(() => data.conversations.get(conversationId)?.compactions.slice() ?? []),
     saveCompaction: (compaction) =>
       write(() => {
@@ -175,10 +178,10 @@ const makeDriver = ({ data, exclusive, watchers }: SharedMemory, process: object
         }
       }),
     base: (key) => read(() => data.runs.get(key)?.base),
-    outlived: (query) => read(() => Memory.outlived(data, query)),
-    compact: ({ base, key, lastSeq }) => write(() => Memory.compact(data, key, lastSeq, base)),
+    outlived: (query) => read(() => Retention.outlived(data, query)),
+    compact: ({ base, key, lastSeq }) => write(() => Retention.compact(data, key, lastSeq, base)),
     trim: () => Effect.succeed(false),
-    expire: ({ endedBefore, key }) => write(() => Memory.expire(data, key, endedBefore)),
+    expire: ({ endedBefore, key }) => write(() => Retention.expire(data, key, endedBefore)),
     reclaim: () => Effect.succeed(0),
     census: read(() => Memory.census(data)),
     changes: Stream.unwrapScoped(

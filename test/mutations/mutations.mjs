@@ -141,7 +141,7 @@ export const mutations = [
   ),
   m(
     "two runs of a conversation at once",
-    "store/internal/memory.ts",
+    "store/internal/memoryQueue.ts",
     ".filter(({ row }) => !occupied.has(row.conversationId))",
     ""
   ),
@@ -255,7 +255,7 @@ export const mutations = [
   m("a resume goes on beside a later run", "engine/Resuming.ts", "onlyIfLatest: true", "onlyIfLatest: false"),
   m(
     "leases are never looked at",
-    "store/internal/memory.ts",
+    "store/internal/memoryQueue.ts",
     "row.leaseExpiresAt <= now ||\n    (claim.dead?.includes(row.owner) ?? false)",
     "row.leaseExpiresAt === 0"
   ),
