@@ -1,0 +1,33 @@
+import { expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { database, describePostgres, query } from "./support/Database.js"
+
+describePostgres("the server of these suites", () => {
+  it.scopedLive("gives each who asks an empty database of its own, and takes it away", () =>
+    Effect.gen(function* () {
+      const gone = yield* Effect.scoped(
+        Effect.gen(function* () {
+          const [one, other] = [yield* database, yield* database]
+          expect(one).not.toBe(other)
+          yield* query(one, "CREATE TABLE things (n INTEGER)")
+          const tables = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+          expect(yield* query(one, tables)).toEqual([{ tablename: "things" }])
+          expect(yield* query(other, tables)).toEqual([])
+          return new URL(one).pathname.slice(1)
+        })
+      )
+      const present = yield* query(yield* database, "SELECT 1 FROM pg_database WHERE datname = $1", [gone])
+      expect(present).toEqual([])
+    })
+  )
+
+  it.scopedLive("is of a version that the store is made for", () =>
+    Effect.gen(function* () {
+      const [row] = yield* query<{ readonly version: number }>(
+        yield* database,
+        "SELECT current_setting('server_version_num')::int AS version"
+      )
+      expect(row?.version).toBeGreaterThanOrEqual(130_000)
+    })
+  )
+})

@@ -1,0 +1,50 @@
+/**
+ * Databases for suites over PostgreSQL, each empty and alone, and the suites themselves.
+ */
+import { randomBytes } from "node:crypto"
+import { relative } from "node:path"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import { describe, expect, inject } from "vitest"
+import * as Server from "./Server.js"
+
+const place = inject("postgres")
+
+/** `describe` where there is PostgreSQL. Where there is none the suite is skipped, and the end of the run says so. */
+export const describePostgres = (name: string, suite: () => void): void => {
+  const isThere = Server.isThere(place)
+  describe.skipIf(!isThere)(name, suite)
+  const file = expect.getState().testPath
+  if (!isThere && file !== undefined) Server.skipped(place, relative(process.cwd(), file))
+}
+
+const inDatabase = (url: string, name: string): string => {
+  const address = new URL(url)
+  address.pathname = `/${name}`
+  return address.href
+}
+
+/** The address, with its password, of an empty database that goes with the scope. */
+export const database: Effect.Effect<string, never, Scope.Scope> = Effect.map(
+  Effect.acquireRelease(
+    Effect.promise(async () => {
+      const url = await Server.serverUrl(place)
+      const name = `runlet_test_${randomBytes(8).toString("hex")}`
+      await Server.connected(url, (client) => client.query(`CREATE DATABASE ${name}`))
+      return { url, name }
+    }),
+    ({ name, url }) =>
+      Effect.promise(() =>
+        Server.connected(url, (client) => client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`))
+      )
+  ),
+  ({ name, url }) => inDatabase(url, name)
+)
+
+/** The rows that a statement answers, asked for by a connection of its own. */
+export const query = <Row extends Record<string, unknown>>(
+  url: string,
+  text: string,
+  values: ReadonlyArray<unknown> = []
+): Effect.Effect<ReadonlyArray<Row>> =>
+  Effect.promise(() => Server.connected(url, async (client) => (await client.query<Row>(text, [...values])).rows))
