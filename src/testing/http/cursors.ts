@@ -4,10 +4,23 @@
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
-import { ask, brief, controls, define, field, type HttpCheck, must, refused, Skipped, watch } from "./Check.js"
+import {
+  ask,
+  type Broken,
+  brief,
+  controls,
+  define,
+  envelopes,
+  field,
+  type HttpCheck,
+  must,
+  refused,
+  Skipped,
+  watch
+} from "./Check.js"
 import { start } from "./Runs.js"
 import { Session } from "./Session.js"
-import { Target } from "./Target.js"
+import { Target, type Unreachable } from "./Target.js"
 import type { Frame } from "./Wire.js"
 
 const dataOf = (frames: ReadonlyArray<Frame>): string => frames.map(({ data }) => data).join("\n")
@@ -18,7 +31,53 @@ const places = (last: number): ReadonlyArray<number> =>
     (n) => n >= 0 && n < last
   )
 
-const isEnded = (status: unknown): boolean => status === "completed" || status === "cancelled" || status === "failed"
+const isOver = (item: unknown): boolean => ["completed", "cancelled", "failed"].includes(String(field(item, "status")))
+
+/** So many of the oldest runs are looked at. */
+const most = 5
+
+/** All that a list holds, page after page. */
+const all = (path: string, cursor = ""): Effect.Effect<ReadonlyArray<unknown>, Broken | Unreachable, Target> =>
+  Effect.gen(function* () {
+    const { json } = yield* ask(200, { method: "GET", path: `${path}${cursor}` })
+    const items = field(json, "items")
+    const next = field(json, "nextCursor")
+    const here = Array.isArray(items) ? items : []
+    return typeof next === "string" ? [...here, ...(yield* all(path, `&cursor=${encodeURIComponent(next)}`))] : here
+  })
+
+/** What there is of a run whose events were removed: its snapshot, its end, and no way on. */
+const isGone = ({
+  lastSeq,
+  path,
+  runId
+}: {
+  readonly runId: string
+  readonly path: string
+  readonly lastSeq: number
+}) =>
+  Effect.gen(function* () {
+    for (const how of [{ path: `${path}?after=0` }, { path, headers: { "last-event-id": "1" } }]) {
+      const gone = yield* refused(410, { method: "GET", ...how })
+      const at = field(gone.json, "snapshot")
+      yield* must(field(gone.json, "_tag") === "Compacted" && typeof at === "string", `it is ${brief(gone)}`)
+      const left = yield* ask(200, { method: "GET", path: String(at) })
+      yield* must(
+        field(left.json, "runId") === runId && field(left.json, "lastSeq") === lastSeq,
+        `its snapshot is ${brief(left)}`
+      )
+    }
+    yield* ask(204, { method: "GET", path: `${path}?after=${lastSeq}` })
+    const resumed = yield* watch({ method: "POST", path: `/runs/${runId}/resume`, body: { lastAppliedSeq: 0 } })
+    const [begin, end] = yield* controls(resumed.frames)
+    yield* must(
+      resumed.ended &&
+        resumed.frames.length === 2 &&
+        field(begin, "type") === "resume-start" &&
+        field(end, "type") === "resume-unavailable",
+      `a resume gives ${dataOf(resumed.frames).slice(0, 160)}`
+    )
+  })
 
 /**
  * All of them.
@@ -157,20 +216,26 @@ export const cursors: ReadonlyArray<HttpCheck> = [
   define(
     "a cursor in a part of the log that was removed is 410, and names the snapshot",
     Effect.gen(function* () {
-      const { request } = yield* Target
-      const { json } = yield* ask(200, { method: "GET", path: "/runs?limit=200" })
-      const items = field(json, "items")
-      const old = (Array.isArray(items) ? items : []).filter((item) => isEnded(field(item, "status"))).slice(-5)
-      for (const item of old) {
-        const path = `/runs/${String(field(item, "runId"))}/events?after=0`
-        const answer = yield* request({ method: "GET", path, headers: { accept: "application/x-ndjson" } })
-        if (answer.status !== 410) continue
-        const at = field(answer.json, "snapshot")
-        yield* must(field(answer.json, "_tag") === "Compacted" && typeof at === "string", `it is ${brief(answer)}`)
-        yield* ask(200, { method: "GET", path: String(at) })
-        return
+      let removed = 0
+      for (const item of (yield* all("/runs?limit=200")).filter(isOver).slice(-most)) {
+        const runId = String(field(item, "runId"))
+        const path = `/runs/${runId}/events`
+        const { request } = yield* Target
+        const first = yield* request({ method: "GET", path, headers: { accept: "application/x-ndjson" } })
+        if (first.status === 410) {
+          removed++
+          yield* isGone({ runId, path, lastSeq: Number(field(item, "lastSeq")) })
+          continue
+        }
+        yield* must(first.status === 200, `${path}: ${brief(first)}`)
+        const lines = first.text.split("\n").filter((line) => line !== "")
+        const log = yield* envelopes(lines.map((data) => ({ id: undefined, data })))
+        yield* must(
+          log.every(({ seq }, index) => seq === index + 1) && log.length >= Number(field(item, "lastSeq")),
+          `${path}: ${log.length} events from ${log[0]?.seq} on are given as if they were all`
+        )
       }
-      return yield* new Skipped({ message: "no run here is so old" })
+      if (removed === 0) return yield* new Skipped({ message: "no run here is so old" })
     })
   )
 ]
