@@ -12,6 +12,7 @@ import * as Chat from "./Chat.js"
 import * as Conformance from "./Conformance.js"
 import * as Doctor from "./Doctor.js"
 import { Failure } from "./Failure.js"
+import * as Migrate from "./Migrate.js"
 import * as Runs from "./Runs.js"
 import * as Serve from "./Serve.js"
 import * as Trace from "./Trace.js"
@@ -34,6 +35,7 @@ const root = (wiring: Serve.Wiring) =>
       Trace.command,
       Backup.command,
       Doctor.command,
+      Migrate.command,
       Conformance.command
     ])
   )

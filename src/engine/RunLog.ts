@@ -70,6 +70,18 @@ export const load = (
   })
 
 /**
+ * The state that the events of a run alone come to; `undefined` where one of them is missing.
+ *
+ * @since 0.1.0
+ * @category reading
+ */
+export const replay = (
+  store: RunStore["Type"],
+  run: { readonly key: number; readonly runId: string }
+): Effect.Effect<Fold.RunState | undefined, StoreError> =>
+  foldOn(store, run, Fold.empty(run.runId), Number.MAX_SAFE_INTEGER)
+
+/**
  * The state that closed turns come to, right behind the last one.
  *
  * @since 0.1.0

@@ -154,3 +154,19 @@ export const layerExisting = (options: ExistingOptions): Layer.Layer<RunStore, S
     RunStore,
     Effect.flatMap(ReadClient, (read) => SqlStore.make({ changes: changes(read, options.pollMs ?? defaultPollMs) }))
   ).pipe(Layer.provide(Layer.scopedContext(existing(options))))
+
+/**
+ * Opens a file that nobody else has open, for as long as the scope lasts: whoever comes meanwhile is refused. Fails with
+ * `SQLITE_BUSY` as its code when somebody has it open.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const alone = (filename: string): Effect.Effect<SqlClient, SqlError, Scope.Scope> =>
+  SqliteClient.make({ filename, disableWAL: true }).pipe(
+    Effect.tap((sql) => sql.unsafe(`PRAGMA busy_timeout = ${busyTimeout}`)),
+    Effect.tap((sql) => sql.unsafe("PRAGMA locking_mode = EXCLUSIVE")),
+    // A lock is taken with the first look, and kept.
+    Effect.tap((sql) => sql`SELECT COUNT(*) FROM sqlite_master`),
+    Effect.withTracerEnabled(false)
+  )

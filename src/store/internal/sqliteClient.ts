@@ -45,12 +45,13 @@ const lookingAnew = (connection: Connection): Connection => {
 
 /**
  * Opens a file, which lasts as long as the scope. Statements outside of a transaction wait for one that is under way.
+ * With `disableWAL` the file is taken as it is.
  *
  * @since 0.1.0
  * @category constructors
  */
 export const make = (
-  options: Pick<SqliteClient.SqliteClientConfig, "filename" | "readonly">
+  options: Pick<SqliteClient.SqliteClientConfig, "disableWAL" | "filename" | "readonly">
 ): Effect.Effect<SqlClient.SqlClient, SqlError, Scope.Scope> =>
   Effect.gen(function* () {
     const driver = yield* thrown("Failed to open the database")(SqliteClient.make(options))

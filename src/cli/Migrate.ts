@@ -1,0 +1,95 @@
+/**
+ * `runlet migrate`: everything of one database into another, empty one.
+ *
+ * @since 0.1.0
+ */
+import * as Args from "@effect/cli/Args"
+import * as Command from "@effect/cli/Command"
+import * as Console from "effect/Console"
+import * as Effect from "effect/Effect"
+import * as Migrate from "../node/Migrate.js"
+import { type Failure, ofCode } from "./Failure.js"
+import * as Flags from "./Flags.js"
+
+const refusal = ({ cause, reason, what = [] }: Migrate.MigrateError, from: string, to: string): Failure => {
+  switch (reason) {
+    case "missing":
+      return ofCode(1, `There is no database ${from}`)
+    case "foreign":
+      return ofCode(1, `${from} is no database of Runlet`)
+    case "older":
+      return ofCode(1, `${from} is of an earlier version. Start this version of the server on it once, and stop it`)
+    case "newer":
+      return ofCode(1, `${from} was changed by a newer version of Runlet. Use that version`)
+    case "busy":
+      return ofCode(1, `A server or another program uses ${from} or ${to}. Stop it, and try again`)
+    case "same":
+      return ofCode(2, `${from} and ${to} are the same database`)
+    case "full":
+      return ofCode(1, `There are runs or documents in ${to} already. Choose an empty or a new database`)
+    case "different":
+      return ofCode(
+        1,
+        `The copy was not like the original and was thrown away; ${from} is as it was. It differed in: ${what.join(", ")}`
+      )
+    case "failed":
+      return ofCode(1, `Nothing was moved to ${to}: ${cause instanceof Error ? cause.message : String(cause)}`)
+  }
+}
+
+/** How often a person wants to hear of a long table. */
+const everyRows = 50_000
+
+const progressText = (progress: Migrate.Progress): string | undefined => {
+  const { done, total, type } = progress
+  if (type === "compared") return `  compared ${done} of ${total} runs`
+  if (total === 0 || (done < total && done % everyRows !== 0)) return undefined
+  return `  ${progress.table}: ${done}${done < total ? ` of ${total}` : ""}`
+}
+
+const summary = ({ compared, left, rows, unreadable }: Migrate.Moved, from: string, to: string) => [
+  `Moved ${rows.runs ?? 0} runs with ${rows.events ?? 0} events from ${from} to ${to}; ${compared} runs compared, all alike`,
+  ...(unreadable.length === 0
+    ? []
+    : [`${unreadable.length} runs could not be read before and can not be read now: ${unreadable.join(", ")}`]),
+  ...(left.length === 0 ? [] : [`Tables that are not Runlet's stayed behind: ${left.join(", ")}`]),
+  `Nothing was changed in ${from}. Start the servers with --data ${to}`
+]
+
+/**
+ * Moves, and says how far it is: in lines for people, or as one JSON document a line, of which the last has
+ * `type: "done"`.
+ *
+ * @since 0.1.0
+ * @category programs
+ */
+export const migrate = (from: string, to: string, json: boolean): Effect.Effect<void, Failure> =>
+  Effect.gen(function* () {
+    const tell = (progress: Migrate.Progress) => {
+      const line = json ? JSON.stringify(progress) : progressText(progress)
+      return line === undefined ? Effect.void : Console.log(line)
+    }
+    const moved = yield* Effect.mapError(Migrate.migrate(from, to, tell), (error) => refusal(error, from, to))
+    const lines = json ? [JSON.stringify({ type: "done", from, to, ...moved })] : summary(moved, from, to)
+    for (const line of lines) yield* Console.log(line)
+  })
+
+/**
+ * The command `migrate`.
+ *
+ * @since 0.1.0
+ * @category commands
+ */
+export const command = Command.make(
+  "migrate",
+  {
+    from: Args.text({ name: "from" }).pipe(
+      Args.withDescription("The database to read, which nobody may use meanwhile")
+    ),
+    to: Args.text({ name: "to" }).pipe(Args.withDescription("The database to fill, which is new or empty")),
+    json: Flags.json
+  },
+  ({ from, json, to }) => migrate(from, to, json)
+).pipe(
+  Command.withDescription("Move everything to another database, all of it or nothing, and compare the copy run by run")
+)
