@@ -223,3 +223,26 @@ export const compacted = (): void => count(logsCompacted)
  * @category recording
  */
 export const expired = (): void => count(runsExpired)
+
+/**
+ * From now on every figure is there whose labels are known beforehand, if only as zero. A counter that came with its first
+ * event would hide that event from every rate over it.
+ *
+ * @since 0.1.0
+ * @category recording
+ */
+export const register = (): void => {
+  const all: ReadonlyArray<{ readonly unsafeValue: (labels: readonly []) => unknown }> = [
+    ...[runsStarted, runsResumed, events, storeLocked, logsCompacted, runsExpired, viewers],
+    ...[runSeconds, toolSeconds, commits, behind],
+    ...["completed", "cancelled", "failed"].map(runsEnded),
+    ...["internal", "store_corrupt", "store_unavailable", "recovery_exhausted"].map(runErrors),
+    ...["max_iterations", "budget", "time"].map(runLimits),
+    ...["input", "output"].map(tokens),
+    ...["done", "failed", "applied", "rejected", "interrupted", "in_doubt", "invalid", "expired"].map(toolCalls),
+    ...["write", "effectful", "in_doubt"].map(approvals),
+    ...["Fenced", "Moved", "Rejected"].map(refused),
+    ...["unavailable", "corrupt"].map(storeErrors)
+  ]
+  for (const metric of all) metric.unsafeValue([])
+}

@@ -7,6 +7,7 @@
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import type * as Scope from "effect/Scope"
+import * as Metrics from "../domain/Metrics.js"
 import type { Unavailable } from "../domain/RunError.js"
 import type { RunEngine } from "../engine/RunEngine.js"
 import * as ProcessFigures from "./ProcessFigures.js"
@@ -37,7 +38,7 @@ const ofStore = (census: Effect.Effect.Success<RunEngine["Type"]["census"]>): Re
 export const make = (
   engine: RunEngine["Type"]
 ): Effect.Effect<Effect.Effect<string, Unavailable>, never, Scope.Scope> =>
-  Effect.map(ProcessFigures.make, (ofProcess) =>
+  Effect.map(Effect.tap(ProcessFigures.make, Effect.sync(Metrics.register)), (ofProcess) =>
     Effect.gen(function* () {
       const store = ofStore(yield* engine.census)
       const counted = Prometheus.fromPairs(yield* Metric.snapshot, "runlet_")

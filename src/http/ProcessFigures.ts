@@ -43,7 +43,7 @@ export const make: Effect.Effect<Effect.Effect<ReadonlyArray<Family>>, never, Sc
       const { heapUsed, rss } = process.memoryUsage()
       return [
         family(
-          "gauge",
+          "summary",
           "runlet_event_loop_delay_seconds",
           "How late the event loop was since the last look, by quantile.",
           { label: "quantile", of: delays }

@@ -38,7 +38,7 @@ export interface Sample {
 export interface Family {
   readonly name: string
   readonly help: string
-  readonly type: "counter" | "gauge" | "histogram"
+  readonly type: "counter" | "gauge" | "histogram" | "summary"
   readonly samples: ReadonlyArray<Sample>
 }
 
@@ -49,7 +49,7 @@ export interface Family {
  * @category constructors
  */
 export const family = (
-  type: "counter" | "gauge",
+  type: "counter" | "gauge" | "summary",
   name: string,
   help: string,
   values: number | { readonly label: string; readonly of: Readonly<Record<string, number>> }

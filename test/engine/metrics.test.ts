@@ -4,8 +4,7 @@ import * as Metric from "effect/Metric"
 import { RunEngine } from "../../src/engine/RunEngine.js"
 import { fromPairs, render } from "../../src/http/Prometheus.js"
 import * as Script from "../../src/testing/ScriptedModel.js"
-import type { Tool } from "../../src/tool/Tool.js"
-import { alone, log } from "./support.js"
+import { alone, log, telling } from "./support.js"
 
 const figures = Effect.map(Metric.snapshot, (pairs) => {
   const text = render(fromPairs(pairs, "runlet_"))
@@ -28,24 +27,7 @@ const counted = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
 
 const secret = "canary-7c1f"
 
-const lookup: Tool = {
-  name: "lookup",
-  description: "Looks a word up",
-  kind: "readonly",
-  parameters: { type: "object" },
-  check: Effect.succeed,
-  execute: (input) => Effect.succeed({ found: input, secret })
-}
-
-const save: Tool = {
-  name: "save",
-  description: "Saves",
-  kind: "write",
-  parameters: { type: "object" },
-  check: Effect.succeed,
-  preview: () => Effect.succeed({ will: secret }),
-  commit: () => Effect.succeed({ result: secret })
-}
+const { lookup, save } = telling(secret)
 
 const model = Script.make([
   Script.turn(Script.text(`${secret} one`), Script.call("lookup", { q: secret }, "c1")),

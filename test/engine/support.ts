@@ -12,7 +12,7 @@ import { RunEngine } from "../../src/engine/RunEngine.js"
 import * as ResumePolicy from "../../src/resume/ResumePolicy.js"
 import * as MemoryStore from "../../src/store/MemoryStore.js"
 import type * as Script from "../../src/testing/ScriptedModel.js"
-import type { Tool } from "../../src/tool/Tool.js"
+import { type Tool, ToolFailure } from "../../src/tool/Tool.js"
 
 export interface StackOptions {
   readonly model: Script.ScriptedModel
@@ -64,3 +64,28 @@ export const until = (runId: string, wanted: (snapshot: Snapshot) => boolean) =>
       Effect.retry(Schedule.spaced("10 millis").pipe(Schedule.upTo("5 seconds")))
     )
   )
+
+/** Tools whose results hold a word that must not get out of a run. `lookup` fails when its input says so. */
+export const telling = (secret: string): { readonly lookup: Tool; readonly save: Tool } => {
+  const tool = { parameters: { type: "object" }, check: Effect.succeed } as const
+  return {
+    lookup: {
+      ...tool,
+      name: "lookup",
+      description: "Looks a word up",
+      kind: "readonly",
+      execute: (input) =>
+        JSON.stringify(input).includes("fail")
+          ? Effect.fail(new ToolFailure({ message: `No ${secret}` }))
+          : Effect.succeed({ found: input, secret })
+    },
+    save: {
+      ...tool,
+      name: "save",
+      description: "Saves",
+      kind: "write",
+      preview: () => Effect.succeed({ will: secret }),
+      commit: () => Effect.succeed({ result: secret })
+    }
+  }
+}

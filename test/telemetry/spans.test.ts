@@ -11,33 +11,12 @@ import { RunEngine } from "../../src/engine/RunEngine.js"
 import { ModelError } from "../../src/model/Model.js"
 import * as MemoryStore from "../../src/store/MemoryStore.js"
 import * as Script from "../../src/testing/ScriptedModel.js"
-import { type Tool, ToolFailure } from "../../src/tool/Tool.js"
-import { alone, log, node, until } from "../engine/support.js"
+import { alone, log, node, telling, until } from "../engine/support.js"
 import { named, outline, recording, traceparent } from "./support.js"
 
 const secret = "canary-5d2e"
 
-const lookup: Tool = {
-  name: "lookup",
-  description: "Looks a word up",
-  kind: "readonly",
-  parameters: { type: "object" },
-  check: Effect.succeed,
-  execute: (input) =>
-    JSON.stringify(input).includes("fail")
-      ? Effect.fail(new ToolFailure({ message: `No ${secret}` }))
-      : Effect.succeed({ found: secret })
-}
-
-const save: Tool = {
-  name: "save",
-  description: "Saves",
-  kind: "write",
-  parameters: { type: "object" },
-  check: Effect.succeed,
-  preview: () => Effect.succeed({ will: secret }),
-  commit: () => Effect.succeed({ result: secret })
-}
+const { lookup, save } = telling(secret)
 
 const usage = { inputTokens: 7, outputTokens: 5, totalTokens: 12, cachedInputTokens: 3, reasoningTokens: 2 }
 
