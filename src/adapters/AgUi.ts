@@ -47,6 +47,9 @@ interface OpenText {
  * Where a stream stands: the thread and the run by the client's names, the messages before this run (`base`), the run, and
  * what the client has open.
  *
+ * Law: the state behind any event is `behind` of the run up to it, which may come from its snapshot. So a stream that was
+ * cut goes on as if it had not been.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -70,15 +73,18 @@ type Folded = readonly [state: State, events: ReadonlyArray<Event>]
  */
 export const behind = (options: Pick<State, "threadId" | "clientRunId" | "base" | "run">): State => {
   const { open } = options.run
-  const last = open === undefined || open.ended !== undefined ? undefined : open.parts.at(-1)
+  if (open === undefined) return { ...options, step: undefined, text: undefined, calls: [] }
+  const step = stepName(open.n)
+  if (isWritten(open)) return { ...options, step, text: undefined, calls: [] }
+  const last = open.parts.at(-1)
   return {
     ...options,
-    step: open === undefined ? undefined : stepName(open.n),
+    step,
     text:
-      open === undefined || last === undefined || last.type === "tool-call"
+      last === undefined || last.type === "tool-call"
         ? undefined
         : { type: last.type, partId: last.id, messageId: pieceId(options.run, open, open.parts.length - 1) },
-    calls: (open?.calls ?? []).filter(isWriting).map(({ id }) => id)
+    calls: open.calls.filter(isWriting).map(({ id }) => id)
   }
 }
 
@@ -94,13 +100,24 @@ export const attach = (options: Pick<State, "threadId" | "clientRunId" | "base" 
   return [state, [begun(options), snapshot(state), ...restored(state)]]
 }
 
+/**
+ * What a new run of the client begins with when it has the messages already and goes on with a run of the server.
+ *
+ * @since 0.1.0
+ * @category folding
+ */
+export const again = (options: Pick<State, "threadId" | "clientRunId" | "base" | "run">): Folded => {
+  const state = behind(options)
+  return [state, [begun(options), ...restored(state)]]
+}
+
 /** What is still being written, opened anew. */
 const restored = (state: State): ReadonlyArray<Event> => {
-  const { run, step, text } = state
+  const { calls, run, step, text } = state
   const part = text === undefined ? undefined : run.open?.parts.at(-1)
   return [
     ...(step === undefined ? [] : [{ type: "STEP_STARTED", stepName: step }]),
-    ...(run.open?.calls.filter(isWriting) ?? []).flatMap((call) => [
+    ...(run.open?.calls.filter(({ id }) => calls.includes(id)) ?? []).flatMap((call) => [
       callStart(call.id, call.name),
       ...(call.args === "" ? [] : [{ type: "TOOL_CALL_ARGS", toolCallId: call.id, delta: call.args }])
     ]),
@@ -111,7 +128,7 @@ const restored = (state: State): ReadonlyArray<Event> => {
 }
 
 /**
- * What a new run of the client begins with when it goes on with a run of the server: the messages are there already.
+ * What every stream of a new run of the client begins with.
  *
  * @since 0.1.0
  * @category folding
@@ -132,7 +149,7 @@ export const step = (state: State, envelope: Envelope): Folded => {
   const run = RunState.reduce(state.run, envelope)
   if (run === state.run) return [state, []]
   const { event } = envelope
-  const opens = isOutput(event) && state.step === undefined && run.open !== undefined ? stepName(run.open.n) : undefined
+  const opens = state.step === undefined && run.open !== undefined ? stepName(run.open.n) : undefined
   const [next, events] = fold({ ...state, run, step: state.step ?? opens }, event)
   return [next, opens === undefined ? events : [{ type: "STEP_STARTED", stepName: opens }, ...events]]
 }
@@ -143,7 +160,8 @@ export const step = (state: State, envelope: Envelope): Folded => {
  * @since 0.1.0
  * @category folding
  */
-export const isOver = ({ run }: State): boolean => run.end !== undefined || run.status === "waiting_approval"
+export const isOver = ({ run }: State): boolean =>
+  run.end !== undefined || (run.status === "waiting_approval" && RunState.pendingApprovals(run).length > 0)
 
 /**
  * What a stream ends with. Nothing, when the run goes on: such a stream must be cut, not ended.
@@ -172,7 +190,7 @@ export const close = (state: State): ReadonlyArray<Event> => {
  */
 export const messagesOf = (run: RunState.RunState): ReadonlyArray<Message> => {
   const messages: Array<Message> = []
-  const { text } = behind({ threadId: "", clientRunId: "", base: [], run })
+  const { calls, text } = behind({ threadId: "", clientRunId: "", base: [], run })
   for (const turn of RunState.turns(run)) {
     for (const [index, part] of turn.parts.entries()) {
       const id = pieceId(run, turn, index)
@@ -183,7 +201,7 @@ export const messagesOf = (run: RunState.RunState): ReadonlyArray<Message> => {
         continue
       }
       const call = turn.calls.find(({ id }) => id === part.toolCallId)
-      if (call === undefined || (turn === run.open && isWriting(call))) continue
+      if (call === undefined || calls.includes(call.id)) continue
       messages.push({
         id: call.id,
         role: "assistant",
@@ -198,36 +216,28 @@ export const messagesOf = (run: RunState.RunState): ReadonlyArray<Message> => {
 const argumentsOf = ({ args, proposed }: RunState.Call): string =>
   proposed === undefined ? args : JSON.stringify(proposed.value)
 
-const isWriting = (call: RunState.Call): boolean => call.input === undefined && call.result === undefined
+/**
+ * Whether the model has said all of a turn: only then something happens to its calls. A snapshot tells no more about it.
+ */
+const isWritten = ({ calls }: RunState.Turn): boolean =>
+  calls.some(({ approval, phase, result }) => (phase ?? approval ?? result) !== undefined)
 
-const isOutput = ({ type }: AgentEvent): boolean =>
-  type === "text-delta" || type === "reasoning-delta" || type === "tool-call-start"
+const isWriting = (call: RunState.Call): boolean => call.input === undefined && call.result === undefined
 
 const stepName = (n: number): string => `iteration ${n}`
 
 const pieceId = (run: RunState.RunState, turn: RunState.Turn, index: number): string =>
   `${run.start?.assistantMessageId ?? run.runId}.${turn.n}.${index}`
 
-const snapshot = ({ base, run }: State): Event => ({
-  type: "MESSAGES_SNAPSHOT",
-  messages: [...base, ...messagesOf(run)]
-})
-
 /**
- * All messages after a new attempt has dropped some. Clients keep the reasoning that they have, unless a snapshot brings
- * some: an empty piece says that nothing else is left.
+ * All messages. Clients keep the reasoning that they have, unless a snapshot brings some: once a new attempt may have
+ * dropped some, an empty piece says that nothing else is left.
  */
-const rewritten = (state: State): Event => {
-  const messages = [...state.base, ...messagesOf(state.run)]
-  const nothing = {
-    id: `${state.run.start?.assistantMessageId ?? state.run.runId}.none`,
-    role: "reasoning",
-    content: ""
-  }
-  return {
-    type: "MESSAGES_SNAPSHOT",
-    messages: messages.some(({ role }) => role === "reasoning") ? messages : [...messages, nothing]
-  }
+const snapshot = ({ base, run }: State): Event => {
+  const messages = [...base, ...messagesOf(run)]
+  const nothing = { id: `${run.start?.assistantMessageId ?? run.runId}.none`, role: "reasoning", content: "" }
+  const silent = run.attempt > 1 && !messages.some(({ role }) => role === "reasoning")
+  return { type: "MESSAGES_SNAPSHOT", messages: silent ? [...messages, nothing] : messages }
 }
 
 const callStart = (toolCallId: string, toolCallName: string): Event => ({
@@ -295,12 +305,15 @@ const fold = (state: State, event: AgentEvent): Folded => {
       return state.calls.includes(event.toolCallId) && event.delta !== ""
         ? [state, [{ type: "TOOL_CALL_ARGS", toolCallId: event.toolCallId, delta: event.delta }]]
         : [state, []]
-    case "tool-call-ready":
-      return closeCall(state, event.toolCallId, [])
-    case "model-end":
-      return [{ ...state, text: undefined, calls: [] }, [...closeText(text), ...closeCalls(state.calls)]]
+    case "tool-call-ready": {
+      const closed = state.calls.filter((id) => id === event.toolCallId)
+      return [{ ...state, calls: state.calls.filter((id) => id !== event.toolCallId) }, closeCalls(closed)]
+    }
+    case "tool-start":
+    case "approval-request":
+      return written(state, [])
     case "tool-call-result":
-      return closeCall(state, event.toolCallId, [toolResult(event)])
+      return written(state, [toolResult(event)])
     case "iteration-end":
       return closeAll(state)
     case "run-status":
@@ -312,7 +325,7 @@ const fold = (state: State, event: AgentEvent): Folded => {
       const next = behind(state)
       return [
         next,
-        [...events, rewritten(next), ...restored(next), ...custom("runlet.attempt", { attempt: event.attempt })]
+        [...events, snapshot(next), ...restored(next), ...custom("runlet.attempt", { attempt: event.attempt })]
       ]
     }
     default:
@@ -320,10 +333,10 @@ const fold = (state: State, event: AgentEvent): Folded => {
   }
 }
 
-const closeCall = (state: State, toolCallId: string, more: ReadonlyArray<Event>): Folded =>
-  state.calls.includes(toolCallId)
-    ? [{ ...state, calls: state.calls.filter((id) => id !== toolCallId) }, [...closeCalls([toolCallId]), ...more]]
-    : [state, more]
+const written = (state: State, more: ReadonlyArray<Event>): Folded => [
+  { ...state, text: undefined, calls: [] },
+  [...closeText(state.text), ...closeCalls(state.calls), ...more]
+]
 
 const resultMessage = ({ result, toolCallId }: RunState.Said<"tool-call-result">) =>
   ({ id: `${toolCallId}.result`, role: "tool", toolCallId, content: JSON.stringify(result ?? null) }) as const

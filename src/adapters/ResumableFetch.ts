@@ -7,7 +7,7 @@
 
 /**
  * - `fetch`: the one underneath
- * - `delayMs`: how long to wait before each try (1000), which is forgotten with every event
+ * - `delayMs`: how long to wait before each try (1000)
  * - `maxTries`: how many tries in a row may fail before the response does (20)
  * - `cancelOnAbort`: whether aborting the agent's run stops it on the server as well (true)
  *
@@ -15,11 +15,20 @@
  * @category models
  */
 export interface ResumableOptions {
-  readonly fetch?: ((url: string, init?: RequestInit) => Promise<Response>) | undefined
+  readonly fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined
   readonly delayMs?: number | undefined
   readonly maxTries?: number | undefined
   readonly cancelOnAbort?: boolean | undefined
 }
+
+/**
+ * Why a connection is given up when its reader leaves a run that goes on.
+ *
+ * @internal
+ * @since 0.1.0
+ * @category internals
+ */
+export const left = new DOMException("The reader left.", "AbortError")
 
 /**
  * Makes the `fetch` that `new HttpAgent({ url, fetch: resumableFetch() })` takes.
@@ -27,68 +36,103 @@ export interface ResumableOptions {
  * @since 0.1.0
  * @category constructors
  */
-export const resumableFetch = (options: ResumableOptions = {}) => {
-  const { cancelOnAbort = true, delayMs = 1000, maxTries = 20 } = options
-  const request = options.fetch ?? ((url: string, init?: RequestInit) => fetch(url, init))
-  return async (url: string, init: RequestInit): Promise<Response> => {
-    const response = await request(url, init)
-    const runId = response.headers.get("x-run-id")
-    if (!response.ok || response.body === null || runId === null) return response
-    const signal = init.signal ?? undefined
-    const { "Content-Type": _, ...headers } = Object.fromEntries(new Headers(init.headers))
-    if (cancelOnAbort) {
-      const path = url.replace(/\/adapters\/ag-ui.*$/, `/runs/${runId}/cancel`)
-      signal?.addEventListener("abort", () => {
-        request(path, { method: "POST", headers: { ...headers, "content-type": "application/json" } }).catch(
-          () => undefined
-        )
-      })
-    }
-    let cursor = ""
-    const reopen = () =>
-      request(`${url}/${runId}/events?${namesOf(init.body)}`, {
-        headers: { ...headers, ...(cursor !== "" && { "last-event-id": cursor }) },
-        ...(signal !== undefined && { signal })
-      })
-    const body = frames(response.body, reopen, { delayMs, maxTries, signal, seen: (id) => (cursor = id) })
-    return new Response(body, response)
+export const resumableFetch =
+  (options: ResumableOptions = {}) =>
+  (url: string, init: RequestInit): Promise<Response> => {
+    const input: unknown = typeof init.body === "string" ? JSON.parse(init.body) : {}
+    const name = (key: string) =>
+      typeof input === "object" && input !== null && key in input ? String(input[key as keyof typeof input]) : ""
+    return resuming({ ...options, url, init, path: "", threadId: name("threadId"), clientRunId: name("runId") })
   }
+
+/**
+ * What to ask for: `path` behind the adapter's `url`. The names are the client's own, for the events of the rest to bear.
+ *
+ * @internal
+ * @since 0.1.0
+ * @category internals
+ */
+export interface Asked extends ResumableOptions {
+  readonly url: string
+  readonly path: string
+  readonly init: RequestInit
+  readonly threadId: string
+  readonly clientRunId: string
 }
 
-/** The client's own names for the thread and the run, which the events of the rest have to bear. */
-const namesOf = (body: RequestInit["body"]): string => {
-  const input: unknown = typeof body === "string" ? JSON.parse(body) : {}
-  const text = (name: string) =>
-    typeof input === "object" && input !== null && name in input ? String(input[name as keyof typeof input]) : ""
-  return new URLSearchParams({ threadId: text("threadId"), clientRunId: text("runId") }).toString()
+/**
+ * The response to one request, which goes on over as many connections as it takes.
+ *
+ * @internal
+ * @since 0.1.0
+ * @category internals
+ */
+export const resuming = async (asked: Asked): Promise<Response> => {
+  const { cancelOnAbort = true, clientRunId, init, path, threadId, url } = asked
+  const request = asked.fetch ?? ((url: string, init: RequestInit) => fetch(url, init))
+  const response = await request(`${url}${path}`, init)
+  const runId = response.headers.get("x-run-id")
+  if (!response.ok || response.body === null || runId === null) return response
+
+  const { body: _, method: __, ...rest } = init
+  const headers = new Headers(init.headers)
+  headers.delete("content-type")
+  const over = new AbortController()
+  if (cancelOnAbort) {
+    const { signal } = init
+    const cancel = () => {
+      if (signal?.reason === left) return
+      const stop = { ...rest, method: "POST", headers, signal: null }
+      request(`${url}/${runId}/cancel`, stop).catch(() => undefined)
+    }
+    signal?.addEventListener("abort", cancel, { signal: over.signal })
+  }
+  const names = new URLSearchParams({ threadId, clientRunId })
+  const reopen = (cursor: string, signal: AbortSignal) => {
+    if (cursor !== "") headers.set("last-event-id", cursor)
+    return request(`${url}/${runId}/events?${names}`, { ...rest, method: "GET", headers, signal })
+  }
+  return new Response(frames(response.body, reopen, asked, over), response)
 }
 
-const isLast = (frame: string): boolean => /"type":"(RUN_FINISHED|RUN_ERROR)"/.test(frame)
+/** Resolves after a time, or at once when the signal is given. */
+const pause = (ms: number, signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer)
+      signal.removeEventListener("abort", done)
+      resolve()
+    }
+    const timer = setTimeout(done, ms)
+    signal.addEventListener("abort", done)
+  })
 
-/** Whole frames only: the part of one that a cut left over comes again. */
+const isLast = (text: string): boolean => /(?<![^\n])data: \{"type":"(RUN_FINISHED|RUN_ERROR)"/.test(text)
+
+/**
+ * What a run's connections say, as one stream. A frame is passed on when an id says that it is complete: an event of the
+ * log may be several frames, and what a cut left over of it comes again.
+ */
 const frames = (
   first: ReadableStream<Uint8Array>,
-  reopen: () => Promise<Response>,
-  options: {
-    readonly delayMs: number
-    readonly maxTries: number
-    readonly signal: AbortSignal | undefined
-    readonly seen: (id: string) => void
-  }
+  reopen: (cursor: string, signal: AbortSignal) => Promise<Response>,
+  { delayMs = 1000, init, maxTries = 20 }: Asked,
+  over: AbortController
 ): ReadableStream<Uint8Array> => {
   const encoder = new TextEncoder()
+  const signal = init.signal == null ? over.signal : AbortSignal.any([init.signal, over.signal])
   let reader = first.getReader()
   let decoder = new TextDecoder()
   let rest = ""
+  let cursor = ""
   let tries = 0
-  let over = false
 
   const again = async (cause: unknown): Promise<void> => {
     for (;;) {
-      if (options.signal?.aborted === true || tries >= options.maxTries) throw cause
+      if (signal.aborted || tries >= maxTries) throw cause
       tries += 1
-      await new Promise((resolve) => setTimeout(resolve, options.delayMs))
-      const response = await reopen().catch(() => undefined)
+      await pause(delayMs, signal)
+      const response = await reopen(cursor, signal).catch(() => undefined)
       if (response?.ok === true && response.body !== null) {
         reader = response.body.getReader()
         decoder = new TextDecoder()
@@ -102,7 +146,10 @@ const frames = (
   const read = async (): Promise<string> => {
     try {
       const { done, value } = await reader.read()
-      if (!done) return decoder.decode(value, { stream: true })
+      if (!done) {
+        tries = 0
+        return decoder.decode(value, { stream: true })
+      }
     } catch (cause) {
       await again(cause)
       return ""
@@ -111,26 +158,36 @@ const frames = (
     return ""
   }
 
+  /** Takes what is complete out of `rest`. */
+  const complete = (): string => {
+    const end = [...rest.matchAll(/(?<![^\n])id: (\d+)\n(?:[^\n]+\n)*\n/g)].at(-1)
+    if (end === undefined) return ""
+    cursor = end[1] ?? cursor
+    const length = end.index + end[0].length
+    const text = rest.slice(0, length)
+    rest = rest.slice(length)
+    return text
+  }
+
   return new ReadableStream(
     {
       pull: async (controller) => {
-        while (!over) {
-          rest += await read()
-          const blocks = rest.split("\n\n")
-          rest = blocks.pop() ?? ""
-          if (blocks.length === 0) continue
-          tries = 0
-          for (const block of blocks) {
-            const id = /^id: (\d+)$/m.exec(block)?.[1]
-            if (id !== undefined) options.seen(id)
-            over ||= isLast(block)
-          }
-          controller.enqueue(encoder.encode(`${blocks.join("\n\n")}\n\n`))
-          break
+        let text = ""
+        while (text === "") {
+          // A connection that broke has taken its rest with it: what was read is added to what there is then.
+          const more = await read()
+          rest += more
+          text = complete()
         }
-        if (over) controller.close()
+        controller.enqueue(encoder.encode(text))
+        if (!isLast(text)) return
+        over.abort(left)
+        controller.close()
       },
-      cancel: (reason) => reader.cancel(reason)
+      cancel: (reason) => {
+        over.abort(left)
+        return reader.cancel(reason)
+      }
     },
     { highWaterMark: 0 }
   )

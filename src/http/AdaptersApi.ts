@@ -164,6 +164,7 @@ export const AgUiProps = Schema.Struct(
 const AgUiStream = stream("The run as events of AG-UI.")
 const parameter = (description: string) =>
   Schema.optional(Schema.Union(Schema.String, Schema.Array(Schema.String)).annotations({ description }))
+const clientRunId = parameter("Your name for the run.")
 
 /**
  * The endpoints that AG-UI clients talk to.
@@ -189,7 +190,7 @@ export const agUi = HttpApiGroup.make("agUi")
         Schema.Struct({
           after: parameter("The id of the last event that you have; `Last-Event-ID` wins."),
           threadId: parameter("Your name for the thread."),
-          clientRunId: parameter("Your name for the run.")
+          clientRunId
         })
       )
       .addSuccess(AgUiStream)
@@ -197,6 +198,23 @@ export const agUi = HttpApiGroup.make("agUi")
       .addError(RunError.NotFound, { status: 404 })
       .addError(RunError.Compacted, { status: 410 })
       .annotateContext(summary("Watch a run, behind `Last-Event-ID` or with all messages of its thread first"))
+  )
+  .add(
+    HttpApiEndpoint.get("thread", "/adapters/ag-ui/threads/:threadId/events")
+      .setPath(Schema.Struct({ threadId: Schema.String }))
+      .setUrlParams(Schema.Struct({ clientRunId }))
+      .addSuccess(AgUiStream)
+      .addSuccess(NoContent)
+      .addError(RunError.NotFound, { status: 404 })
+      .addError(RunError.Compacted, { status: 410 })
+      .annotateContext(summary("Watch the thread's last run, with all messages first; 204 when it has none"))
+  )
+  .add(
+    HttpApiEndpoint.post("cancel", "/adapters/ag-ui/:runId/cancel")
+      .setPath(Schema.Struct({ runId: Schema.String }))
+      .addSuccess(CancelResult)
+      .addError(RunError.NotFound, { status: 404 })
+      .annotateContext(summary("Stop a run"))
   )
 
 /**

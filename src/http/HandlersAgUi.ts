@@ -6,6 +6,7 @@
  */
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import { HttpServerRequest } from "@effect/platform/HttpServerRequest"
+import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as AgUi from "../adapters/AgUi.js"
@@ -13,6 +14,7 @@ import type * as Envelope from "../domain/Envelope.js"
 import { CurrentUser } from "../domain/Owner.js"
 import { NotFound } from "../domain/RunError.js"
 import * as RunState from "../domain/RunState.js"
+import type { Snapshot } from "../domain/Snapshot.js"
 import { type DecideRequest, RunEngine, type View } from "../engine/RunEngine.js"
 import * as Threads from "../engine/Threads.js"
 import { AgUiBody, AgUiProps } from "./AdaptersApi.js"
@@ -142,11 +144,8 @@ const answer = (asked: Asked, answers: NonNullable<Asked["resume"]>) =>
     const names = { threadId: asked.threadId, clientRunId: asked.runId }
     const view = yield* Adapting.viewOf(last.runId, run.seq)
     // What happened while nobody watched is told by the messages.
-    const state = AgUi.behind({ ...names, base, run })
-    if (snapshot.status === "waiting_approval")
-      return yield* show(view, { ...state, step: undefined }, [AgUi.begun(names)])
-    const [attached, events] = AgUi.attach({ ...names, base, run })
-    return yield* show(view, attached, events)
+    const begin = snapshot.status === "waiting_approval" ? AgUi.again : AgUi.attach
+    return yield* show(view, ...begin({ ...names, base, run }))
   })
 
 const run = Effect.gen(function* () {
@@ -161,6 +160,26 @@ const run = Effect.gen(function* () {
 const text = (value: string | ReadonlyArray<string> | undefined): string | undefined =>
   typeof value === "string" && value.length <= 256 ? value : undefined
 
+/** A run for somebody who has nothing of it. */
+const whole = (snapshot: Snapshot, names: { readonly threadId: string; readonly clientRunId: string }) =>
+  Effect.gen(function* () {
+    const base = yield* baseOf(snapshot.conversationId, snapshot.runId)
+    const run = RunState.ofSnapshot(snapshot)
+    return yield* show(yield* Adapting.viewOf(run.runId, run.seq), ...AgUi.attach({ ...names, base, run }))
+  })
+
+const thread = (threadId: string, clientRunId: string | ReadonlyArray<string> | undefined) =>
+  Effect.gen(function* () {
+    const engine = yield* RunEngine
+    const { accepting, slot } = yield* Serving
+    yield* accepting
+    const last = yield* Adapting.latest(Threads.conversationOf(yield* CurrentUser, threadId))
+    if (last === undefined) return HttpServerResponse.empty({ status: 204 })
+    yield* slot
+    const snapshot = yield* engine.snapshot(last.runId)
+    return yield* whole(snapshot, { threadId, clientRunId: text(clientRunId) ?? last.runId })
+  })
+
 const events = (
   runId: string,
   parameters: { readonly [name in "after" | "threadId" | "clientRunId"]?: string | ReadonlyArray<string> | undefined }
@@ -169,23 +188,21 @@ const events = (
     const engine = yield* RunEngine
     const { accepting, slot } = yield* Serving
     const { headers } = yield* HttpServerRequest
-    const after = yield* Cursor.fromRequest({ lastEventId: headers["last-event-id"], after: parameters.after })
+    const cursor = { lastEventId: headers["last-event-id"], after: parameters.after }
+    const after = yield* Cursor.fromRequest(cursor)
     yield* accepting
     const view = yield* engine.view(runId, after)
     yield* slot
     const snapshot = yield* engine.snapshot(runId)
-    const base = yield* baseOf(snapshot.conversationId, runId)
     const names = {
       threadId: text(parameters.threadId) ?? snapshot.conversationId,
       clientRunId: text(parameters.clientRunId) ?? runId
     }
-    const present = RunState.ofSnapshot(snapshot)
-    if (after > 0) {
-      const shown = yield* Adapting.stateAt(present, after)
-      return yield* show(view, AgUi.behind({ ...names, base, run: shown }), [])
-    }
-    const [state, first] = AgUi.attach({ ...names, base, run: present })
-    return yield* show(yield* Adapting.viewOf(runId, present.seq), state, first)
+    // Whoever names the very beginning has been told that the run began.
+    if ((cursor.lastEventId || cursor.after || "") === "") return yield* whole(snapshot, names)
+    const base = yield* baseOf(snapshot.conversationId, runId)
+    const shown = yield* Adapting.stateAt(RunState.ofSnapshot(snapshot), after)
+    return yield* show(view, AgUi.behind({ ...names, base, run: shown }), [])
   })
 
 /**
@@ -196,6 +213,10 @@ const events = (
  */
 export const layer = HttpApiBuilder.group(RunsApi, "agUi", (handlers) =>
   Effect.succeed(
-    handlers.handleRaw("run", () => run).handle("events", ({ path, urlParams }) => events(path.runId, urlParams))
+    handlers
+      .handleRaw("run", () => run)
+      .handle("events", ({ path, urlParams }) => events(path.runId, urlParams))
+      .handle("thread", ({ path, urlParams }) => thread(path.threadId, urlParams.clientRunId))
+      .handle("cancel", ({ path }) => Effect.flatMap(RunEngine, (engine) => engine.cancel(path.runId)))
   )
 )

@@ -2,6 +2,7 @@ import { lastAssistantMessageIsCompleteWithApprovalResponses } from "ai"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import * as Script from "../../src/testing/UpstreamScript.js"
 import { Chat, check, type Message, transport } from "../adapters/support/AiSdkClient.js"
+import { cutting, turn } from "./support/Vendors.js"
 import { eventually } from "./support/Waiting.js"
 import * as World from "./support/World.js"
 
@@ -22,31 +23,13 @@ const here: typeof fetch = (input, init) => {
 }
 
 /** Cuts the first response when this much of it has come. */
-const cutting = (wanted: (text: string) => boolean): typeof fetch => {
+const cuttingFirst = (wanted: (text: string) => boolean): typeof fetch => {
   let cut = false
   return async (input, init) => {
     const response = await here(input, init)
     if (cut || response.body === null) return response
     cut = true
-    let text = ""
-    const decoder = new TextDecoder()
-    const reader = response.body.getReader()
-    const body = new ReadableStream<Uint8Array>(
-      {
-        pull: async (controller) => {
-          if (wanted(text)) {
-            await reader.cancel()
-            return controller.error(new TypeError("network error"))
-          }
-          const { done, value } = await reader.read()
-          if (done) return controller.close()
-          text += decoder.decode(value, { stream: true })
-          controller.enqueue(value)
-        }
-      },
-      { highWaterMark: 0 }
-    )
-    return new Response(body, response)
+    return cutting(response, wanted)
   }
 }
 
@@ -83,9 +66,6 @@ const same = async (chat: Chat, user?: string) => {
 
 const history = async (chat: Chat, user?: string) =>
   (await client(user).call("GET", `/adapters/ai-sdk/chat/${encodeURIComponent(chat.id)}`)).body.messages
-
-const turn = (reason: "stop" | "tool_calls", ...steps: ReadonlyArray<Script.Step>) =>
-  Script.reply([...steps, Script.finish(reason), Script.usage(10, 5), Script.done])
 
 test("a message is answered, with reasoning and a tool, and the chat goes on in its conversation", async () => {
   const chat = open()
@@ -136,7 +116,7 @@ test("an answer that is cut goes on where the client asks for it, also when it e
         Script.text("two.")
       )
     ])
-    const chat = open({ fetch: cutting((text) => text.includes("One, ")) })
+    const chat = open({ fetch: cuttingFirst((text) => text.includes("One, ")) })
     await chat.sendMessage({ text: message })
     expect(chat.status).toBe("error")
     expect("One, ").toContain(textOf(chat.lastMessage))

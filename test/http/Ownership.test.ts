@@ -92,6 +92,8 @@ const asks: Record<string, (ids: Ids) => ReadonlyArray<Ask>> = {
     }
   ],
   "agUi.events": () => [{}, { query: "?after=1" }, { query: "?after=99999" }],
+  "agUi.thread": () => [{}, { query: "?clientRunId=r" }],
+  "agUi.cancel": () => [{}],
   "durableStreams.read": () =>
     ["", "?offset=-1", "?offset=now", "?offset=0000000000000001&live=long-poll", "?offset=now&live=sse"].map(
       (query) => ({
@@ -105,7 +107,8 @@ const empty: Record<string, number> = {
   "runs.list": 200,
   "aiSdk.messages": 200,
   "aiSdk.stream": 204,
-  "aiSdk.cancel": 204
+  "aiSdk.cancel": 204,
+  "agUi.thread": 204
 }
 
 const endpoints: ReadonlyArray<{ readonly name: string; readonly method: string; readonly path: string }> = (() => {
@@ -126,6 +129,7 @@ const fill = (path: string, ids: Ids): string =>
     .replace(":runId", ids.runId)
     .replace(":conversationId", ids.conversationId)
     .replace(":chatId", ids.conversationId)
+    .replace(":threadId", ids.conversationId)
     .replace(":approvalId", ids.approvalId)
     .replace(":seq", "3")
 
