@@ -124,6 +124,7 @@ export const make = (
     const fibers = yield* FiberMap.make<number, void, never>()
     const runs = new Map<number, ActiveRun>()
     const bell = yield* Effect.makeLatch(true)
+    const hurry = yield* Effect.makeLatch(false)
     let draining = false
     const poke = (): void => {
       bell.unsafeOpen()
@@ -355,14 +356,14 @@ export const make = (
       )
     )
 
-    const background = <E>(name: string, effect: Effect.Effect<void, E>, every: Duration.DurationInput) =>
+    const guarded = <E>(name: string, effect: Effect.Effect<void, E>): Effect.Effect<void> =>
       effect.pipe(
         Effect.catchAllCause((cause) => Faults.logCause("A background task failed and will be tried again", cause)),
         Effect.annotateLogs({ task: name }),
-        Effect.withTracerEnabled(false),
-        Effect.repeat(Schedule.spaced(every)),
-        Effect.forkScoped
+        Effect.withTracerEnabled(false)
       )
+    const background = <E>(name: string, effect: Effect.Effect<void, E>, every: Duration.DurationInput) =>
+      guarded(name, effect).pipe(Effect.repeat(Schedule.spaced(every)), Effect.forkScoped)
 
     const poll = Duration.millis(options.pollMs)
     // What was left behind comes before what is new, so that a start finds its slots.
@@ -370,7 +371,14 @@ export const make = (
       Faults.logCause("What was left behind could not be taken up yet", cause)
     )
     // The lease of a process that is gone is void at once, however long it would last; to ask is cheap.
-    yield* background("take over", takeOver, Duration.millis(Math.min(500, Math.max(250, leaseTtlMs / 4))))
+    const takeOverEvery = Duration.millis(Math.min(500, Math.max(250, leaseTtlMs / 4)))
+    yield* guarded("take over", takeOver).pipe(
+      // What somebody lets go on purpose is not left lying until the next look.
+      Effect.zipRight(Effect.timeoutOption(hurry.await, takeOverEvery)),
+      Effect.zipRight(Effect.sync(() => hurry.unsafeClose())),
+      Effect.forever,
+      Effect.forkScoped
+    )
     yield* background("keep leases", keep, Duration.millis(Math.max(50, leaseTtlMs / 4)))
     yield* background("expire approvals", sweepExpired, poll)
     yield* background("poll queue", Effect.sync(poke), poll)
@@ -381,12 +389,14 @@ export const make = (
       Effect.forever,
       Effect.forkScoped
     )
-    yield* Stream.runForEach(store.changes, () =>
-      Effect.sync(() => {
-        tails.wakeForeign()
-        poke()
-      }).pipe(Effect.zipRight(Effect.ignore(watch())))
-    ).pipe(Effect.forkScoped)
+    yield* Stream.runForEach(store.changes, ({ keys, left, work }) => {
+      if (keys === undefined) tails.wakeForeign()
+      else for (const key of keys) tails.wake(key)
+      if (work) poke()
+      if (left) hurry.unsafeOpen()
+      // Of runs that are not ours there is nothing to notice.
+      return keys === undefined || keys.some((key) => runs.has(key)) ? Effect.ignore(watch()) : Effect.void
+    }).pipe(Effect.forkScoped)
     yield* Effect.sync(() => tails.tick()).pipe(
       Effect.delay(Duration.millis((agent.limits.heartbeatMs * 2) / 3)),
       Effect.forever,

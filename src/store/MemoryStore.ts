@@ -198,7 +198,7 @@ const makeDriver = ({ data, exclusive, watchers }: SharedMemory, process: object
               return watcher.queue.shutdown
             })
         ),
-        ({ queue }) => Stream.fromQueue(queue)
+        ({ queue }) => Stream.map(Stream.fromQueue(queue), () => ({ work: true, left: false }))
       )
     ),
     ready: Effect.succeed(true)

@@ -375,6 +375,22 @@ export interface Census {
 }
 
 /**
+ * What another process may have changed.
+ *
+ * - `keys`: the runs whose logs may have grown; absent: any
+ * - `work`: a run may have been queued, or room may have been made for one
+ * - `left`: a lease was given up
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Change {
+  readonly keys?: ReadonlyArray<number> | undefined
+  readonly work: boolean
+  readonly left: boolean
+}
+
+/**
  * Durable storage of runs.
  *
  * @since 0.1.0
@@ -553,8 +569,8 @@ export class RunStore extends Context.Tag("runlet/RunStore")<
     /** What is under way, of all users and processes. */
     readonly census: Effect.Effect<Census, StoreError>
 
-    /** Emits whenever another process may have changed the store. */
-    readonly changes: Stream.Stream<void>
+    /** Emits whenever another process may have changed the store. What was missed counts as changed. */
+    readonly changes: Stream.Stream<Change>
 
     /** Whether the store answers. */
     readonly ready: Effect.Effect<boolean>

@@ -5,7 +5,7 @@
  * @since 0.1.0
  */
 import type { SqlError } from "@effect/sql/SqlError"
-import * as Clock from "effect/Clock"
+import type { Fragment } from "@effect/sql/Statement"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Stream from "effect/Stream"
@@ -19,10 +19,13 @@ import {
   makeEncoded
 } from "./Encoded.js"
 import * as SqlAppend from "./internal/sqlAppend.js"
+import * as SqlClock from "./internal/sqlClock.js"
 import * as SqlCreate from "./internal/sqlCreate.js"
 import * as SqlErrors from "./internal/sqlErrors.js"
 import { retryBusy } from "./internal/sqlErrors.js"
+import * as Locks from "./internal/sqlLocks.js"
 import * as SqlMigrations from "./internal/sqlMigrations.js"
+import { type Announce, silent } from "./internal/sqlNotices.js"
 import * as SqlQueue from "./internal/sqlQueue.js"
 import * as SqlRetention from "./internal/sqlRetention.js"
 import {
@@ -39,6 +42,7 @@ import {
 import * as SqlTransaction from "./internal/sqlTransaction.js"
 import {
   type Census,
+  type Change,
   type Compaction,
   type DeleteOutcome,
   type MessageRow,
@@ -48,13 +52,38 @@ import {
 
 const quiet = Effect.withTracerEnabled(false)
 
-const makeDriver = Effect.fnUntraced(function* (changes: Stream.Stream<void>) {
+/**
+ * - `changes`: tells of other processes' commits
+ * - `clock`: whose time leases and expiries are measured by (default: the program's)
+ * - `announce`: how other processes are told of a commit (default: they find out)
+ * - `writers`: how many connections the write client has (default 1)
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Options {
+  readonly changes: Stream.Stream<Change>
+  readonly clock?: SqlClock.SqlClock | undefined
+  readonly announce?: Announce | undefined
+  readonly writers?: number | undefined
+}
+
+const makeDriver = Effect.fnUntraced(function* ({
+  announce = silent,
+  changes,
+  clock = SqlClock.program,
+  writers = 1
+}: Options) {
   const write = (yield* WriteClient).withoutTransforms()
   const sql = (yield* ReadClient).withoutTransforms()
+  // What changes the rows of many runs at once is done by one; a database of one writer has no other.
   const transaction = SqlTransaction.make(write)
-  const append = SqlAppend.make(write, transaction)
-  const create = SqlCreate.make(write, transaction)
-  const retention = SqlRetention.make(write, sql, transaction)
+  const beside = writers === 1 ? transaction : SqlTransaction.make(write, writers - 1)
+  const append = SqlAppend.make(write, transaction, clock, announce)
+  const create = SqlCreate.make(write, beside, clock, announce)
+  const retention = SqlRetention.make(write, sql, beside)
+  const skipLocked = sql.literal(sql.onDialectOrElse({ pg: () => "FOR UPDATE SKIP LOCKED", orElse: () => "" }))
+  const skipQueued = sql.literal(sql.onDialectOrElse({ pg: () => "FOR UPDATE OF q SKIP LOCKED", orElse: () => "" }))
   const columns = sql.literal(runColumns)
 
   const written =
@@ -77,9 +106,10 @@ const makeDriver = Effect.fnUntraced(function* (changes: Stream.Stream<void>) {
     Effect.flatMap(retryBusy(question), (rows) => (rows.length === 0 ? Effect.succeed(undefined) : action))
 
   const claimQueued = ({ maxConcurrent, maxPerUser, owner, started, ttlMs }: Parameters<Encoded["claimQueued"]>[0]) =>
-    transaction(() =>
+    beside(() =>
       Effect.gen(function* () {
-        const now = yield* Clock.currentTimeMillis
+        yield* Locks.admission(write)
+        const now = yield* clock.now
         const rows = yield* write<RawRun>`
           UPDATE runs SET status = 'running', started = 1 + (SELECT MAX(started) FROM runs), epoch = epoch + 1, last_seq = last_seq + 1,
             owner = ${owner}, lease_expires_at = ${now + ttlMs}, updated_at = ${now}
@@ -97,37 +127,40 @@ const makeDriver = Effect.fnUntraced(function* (changes: Stream.Stream<void>) {
               )
             ORDER BY CASE WHEN q.started > 0 THEN 0 ELSE 1 END, COALESCE(busy.n, 0),
               (SELECT MAX(mine.started) FROM runs AS mine WHERE mine.user_id = q.user_id), q.ord, q.key LIMIT 1
+            ${skipQueued}
           ) RETURNING ${columns}`
         const run = firstRun(rows)
         if (run !== undefined) {
           const { json, type } = started
           const event = { run_key: run.key, seq: run.lastSeq, type, json, created_at: now }
           yield* write`INSERT INTO events ${write.insert(event)}`
+          yield* announce({ keys: [run.key], work: false, left: false })
         }
         return run
       })
     )
 
-  const abandoned = (now: number, dead: ReadonlyArray<string>) =>
+  const abandoned = (now: Fragment | number, dead: ReadonlyArray<string>) =>
     sql`status IN ('running', 'streaming')
       AND (owner IS NULL OR lease_expires_at IS NULL OR lease_expires_at <= ${now} OR ${sql.in("owner", dead)})`
 
   const claimAbandoned = ({ dead = [], owner, ttlMs }: Parameters<Encoded["claimAbandoned"]>[0]) =>
-    Effect.flatMap(Clock.currentTimeMillis, (now) =>
+    Effect.flatMap(Effect.all([clock.at(0), clock.at(ttlMs)]), ([now, then]) =>
       ifAny(
         sql`SELECT 1 FROM runs WHERE ${abandoned(now, dead)} LIMIT 1`,
-        transaction(
+        beside(
           () => write<RawRun>`
-            UPDATE runs SET epoch = epoch + 1, owner = ${owner}, lease_expires_at = ${now + ttlMs}
-            WHERE key = (SELECT key FROM runs WHERE ${abandoned(now, dead)} ORDER BY ord, key LIMIT 1)
+            UPDATE runs SET epoch = epoch + 1, owner = ${owner}, lease_expires_at = ${then}
+            WHERE key = (SELECT key FROM runs WHERE ${abandoned(now, dead)} ORDER BY ord, key LIMIT 1 ${skipLocked})
             RETURNING ${columns}`
         )
       )
     ).pipe(Effect.map((rows) => firstRun(rows ?? [])))
 
   const removeConversation = (conversationId: string, userId: string): Effect.Effect<DeleteOutcome, SqlError> =>
-    transaction(() =>
+    beside(() =>
       Effect.gen(function* () {
+        yield* Locks.conversation(write, conversationId)
         const [found] = yield* write<{ readonly active: number }>`
           SELECT CASE WHEN EXISTS (
             SELECT 1 FROM runs WHERE conversation_id = conversations.conversation_id
@@ -142,6 +175,11 @@ const makeDriver = Effect.fnUntraced(function* (changes: Stream.Stream<void>) {
     )
 
   const size: Effect.Effect<Pick<Census, "bytes" | "freeBytes">, SqlError> = sql.onDialectOrElse({
+    pg: () =>
+      Effect.map(
+        sql<{ readonly bytes: number | string }>`SELECT pg_database_size(current_database()) AS bytes`,
+        (rows) => (rows[0] === undefined ? {} : { bytes: Number(rows[0].bytes) })
+      ),
     sqlite: () =>
       Effect.map(
         sql<{ readonly bytes: number; readonly freeBytes: number }>`
@@ -178,7 +216,7 @@ const makeDriver = Effect.fnUntraced(function* (changes: Stream.Stream<void>) {
       ) ORDER BY runs.ord`
 
   const driver: Encoded = {
-    now: Clock.currentTimeMillis,
+    now: reading("now")(clock.now),
     create: (run) => written("create")(create(run)),
     append: (batch) => Effect.mapError(append(batch), SqlErrors.refail("append")),
     claimQueued: (claim) =>
@@ -186,10 +224,10 @@ const makeDriver = Effect.fnUntraced(function* (changes: Stream.Stream<void>) {
     claimAbandoned: (claim) => written("claimAbandoned")(claimAbandoned(claim)),
     renew: ({ owner, ttlMs }) =>
       written("renew")(
-        Effect.flatMap(Clock.currentTimeMillis, (now) =>
+        Effect.flatMap(clock.at(ttlMs), (then) =>
           Effect.asVoid(
             transaction(
-              () => write`UPDATE runs SET lease_expires_at = ${now + ttlMs}
+              () => write`UPDATE runs SET lease_expires_at = ${then}
                 WHERE owner = ${owner} AND status IN ('running', 'streaming')`
             )
           )
@@ -207,8 +245,11 @@ const makeDriver = Effect.fnUntraced(function* (changes: Stream.Stream<void>) {
     release: ({ epoch, key }) =>
       written("release")(
         Effect.asVoid(
-          transaction(
-            () => write`UPDATE runs SET owner = NULL, lease_expires_at = NULL WHERE key = ${key} AND epoch = ${epoch}`
+          transaction(() =>
+            Effect.zipRight(
+              write`UPDATE runs SET owner = NULL, lease_expires_at = NULL WHERE key = ${key} AND epoch = ${epoch}`,
+              announce({ keys: [], work: false, left: true })
+            )
           )
         )
       ),
@@ -281,7 +322,7 @@ const makeDriver = Effect.fnUntraced(function* (changes: Stream.Stream<void>) {
       ),
     due: (limit) =>
       reading("due")(
-        Effect.flatMap(Clock.currentTimeMillis, (now) =>
+        Effect.flatMap(clock.at(0), (now) =>
           Effect.map(
             sql<{ readonly key: number | string }>`SELECT key FROM runs
               WHERE status = 'waiting_approval' AND next_expiry <= ${now} ORDER BY next_expiry LIMIT ${limit}`,
@@ -350,7 +391,7 @@ const makeDriver = Effect.fnUntraced(function* (changes: Stream.Stream<void>) {
     renameConversation: ({ conversationId, title, userId }) =>
       written("renameConversation")(
         Effect.map(
-          transaction(
+          beside(
             () => write`UPDATE conversations SET title = ${title}
               WHERE conversation_id = ${conversationId} AND user_id = ${userId} RETURNING conversation_id`
           ),
@@ -370,7 +411,7 @@ const makeDriver = Effect.fnUntraced(function* (changes: Stream.Stream<void>) {
     saveCompaction: ({ conversationId, madeAt, madeIn, summary, uptoIteration, uptoRunId }) =>
       written("saveCompaction")(
         Effect.asVoid(
-          transaction(
+          beside(
             () => write`
               INSERT INTO compactions (conversation_id, upto_key, upto_iteration, summary, made_in_key, made_at)
               SELECT upto.conversation_id, upto.key, CAST(${uptoIteration} AS INTEGER), ${summary}, maker.key,
@@ -420,15 +461,13 @@ export const migrate: Effect.Effect<void, StoreError, WriteClient> = SqlMigratio
 export const expectCurrent: Effect.Effect<void, StoreError, ReadClient> = SqlMigrations.expectCurrent
 
 /**
- * The store over two clients whose database is migrated. `changes` tells of other processes' commits.
+ * The store over two clients whose database is migrated.
  *
  * @since 0.1.0
  * @category constructors
  */
-export const make = (options: {
-  readonly changes: Stream.Stream<void>
-}): Effect.Effect<RunStore["Type"], never, WriteClient | ReadClient> =>
-  Effect.map(makeDriver(options.changes), makeEncoded)
+export const make = (options: Options): Effect.Effect<RunStore["Type"], never, WriteClient | ReadClient> =>
+  Effect.map(makeDriver(options), makeEncoded)
 
 /**
  * The store over two clients whose database is migrated.
@@ -436,6 +475,5 @@ export const make = (options: {
  * @since 0.1.0
  * @category layers
  */
-export const layer = (options: {
-  readonly changes: Stream.Stream<void>
-}): Layer.Layer<RunStore, never, WriteClient | ReadClient> => Layer.effect(RunStore, make(options))
+export const layer = (options: Options): Layer.Layer<RunStore, never, WriteClient | ReadClient> =>
+  Layer.effect(RunStore, make(options))

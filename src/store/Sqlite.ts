@@ -15,7 +15,7 @@ import * as Stream from "effect/Stream"
 import { ReadClient, WriteClient } from "../tool/SqlClients.js"
 import { refail, retryBusy } from "./internal/sqlErrors.js"
 import * as SqliteClient from "./internal/sqliteClient.js"
-import { RunStore, type StoreError } from "./RunStore.js"
+import { type Change, RunStore, type StoreError } from "./RunStore.js"
 import * as SqlStore from "./SqlStore.js"
 
 /**
@@ -81,7 +81,7 @@ const clients = ({
     Effect.catchTag("SqlError", (error) => Effect.fail(refail("open")(error)))
   )
 
-const changes = (write: SqlClient, pollMs: number): Stream.Stream<void> => {
+const changes = (write: SqlClient, pollMs: number): Stream.Stream<Change> => {
   const version = write<{ readonly data_version: number }>`PRAGMA data_version`.pipe(
     Effect.map((rows) => rows[0]?.data_version ?? -1),
     // Not knowing counts as another version, so nothing is missed.
@@ -91,7 +91,7 @@ const changes = (write: SqlClient, pollMs: number): Stream.Stream<void> => {
   return Stream.repeatEffectWithSchedule(version, Schedule.spaced(Duration.millis(pollMs))).pipe(
     Stream.changes,
     Stream.drop(1),
-    Stream.map(() => undefined)
+    Stream.map(() => ({ work: true, left: false }))
   )
 }
 

@@ -8,6 +8,7 @@
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type { Connection } from "@effect/sql/SqlConnection"
 import { SqlError } from "@effect/sql/SqlError"
+import type { Fragment } from "@effect/sql/Statement"
 import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -15,7 +16,10 @@ import * as Option from "effect/Option"
 import * as Status from "../../domain/RunStatus.js"
 import type { ToolConflict } from "../../tool/Tool.js"
 import type { EncodedAppend, EncodedChange } from "../Encoded.js"
-import type { AppendOutcome, StoredEvent } from "../RunStore.js"
+import type { AppendOutcome, Change, StoredEvent } from "../RunStore.js"
+import { program, type SqlClock } from "./sqlClock.js"
+import * as Locks from "./sqlLocks.js"
+import type { Announce } from "./sqlNotices.js"
 import type { Transaction } from "./sqlTransaction.js"
 
 /** The names of the fields of a batch's element, by their place in it. */
@@ -27,6 +31,7 @@ const fields = [
   "only_if_latest",
   "n",
   "at",
+  "now",
   "status",
   "recoverable",
   "attempt",
@@ -45,7 +50,7 @@ const fields = [
 
 const flag = (value: boolean): 0 | 1 => (value ? 1 : 0)
 
-const element = (append: EncodedAppend, now: number): ReadonlyArray<string | number | null> => {
+const element = (append: EncodedAppend, now: number | null): ReadonlyArray<string | number | null> => {
   const set: Partial<EncodedChange> = append.set ?? {}
   return [
     append.key,
@@ -54,7 +59,8 @@ const element = (append: EncodedAppend, now: number): ReadonlyArray<string | num
     flag(append.raiseEpoch === true),
     flag(append.onlyIfLatest === true),
     append.events.length,
-    append.events.at(-1)?.createdAt ?? now,
+    append.events.at(-1)?.createdAt ?? null,
+    now,
     set.status ?? null,
     set.recoverable === undefined ? null : flag(set.recoverable),
     set.attempt ?? null,
@@ -66,7 +72,7 @@ const element = (append: EncodedAppend, now: number): ReadonlyArray<string | num
     set.nextExpiry ?? null,
     flag(set.lease !== undefined),
     set.lease?.owner ?? null,
-    set.lease == null ? null : now + set.lease.ttlMs,
+    set.lease?.ttlMs ?? null,
     set.status === undefined ? null : flag(Status.isExecuting(set.status)),
     set.status === undefined ? null : flag(Status.isEnded(set.status))
   ]
@@ -76,21 +82,30 @@ const element = (append: EncodedAppend, now: number): ReadonlyArray<string | num
 const isPlain = ({ onlyIfLatest, raiseEpoch, set }: EncodedAppend): boolean =>
   set === undefined && raiseEpoch !== true && onlyIfLatest !== true
 
-const plainFields = ["key", "epoch", "expected_seq", "n", "at"] as const
+const plainFields = ["key", "epoch", "expected_seq", "n", "at", "now"] as const
 
-const plainElement = ({ epoch, events, expectedSeq, key }: EncodedAppend, now: number) => [
+const plainElement = ({ epoch, events, expectedSeq, key }: EncodedAppend, now: number | null) => [
   key,
   epoch ?? null,
   expectedSeq ?? null,
   events.length,
-  events.at(-1)?.createdAt ?? now
+  events.at(-1)?.createdAt ?? null,
+  now
 ]
 
+const texts: ReadonlySet<string> = new Set(["status", "usage", "error", "owner"])
+
 /** A batch as a table `b`, from its one parameter: a JSON array of an array for each append. */
-const batchSource = (sql: SqlClient.SqlClient, names: ReadonlyArray<string>): string =>
-  sql.onDialectOrElse({
-    orElse: () => `SELECT ${names.map((name, index) => `value ->> ${index} AS ${name}`).join(", ")} FROM json_each(`
+const batchSource = (sql: SqlClient.SqlClient, names: ReadonlyArray<string>): Fragment => {
+  const columns = (type: (name: string, value: string) => string): Fragment =>
+    sql.literal(names.map((name, index) => `${type(name, `value ->> ${index}`)} AS ${name}`).join(", "))
+  return sql.onDialectOrElse({
+    pg: () =>
+      sql`(SELECT ${columns((name, value) => (texts.has(name) ? value : `CAST(${value} AS BIGINT)`))}
+        FROM jsonb_array_elements(CAST(${""} AS JSONB))) AS b`,
+    orElse: () => sql`(SELECT ${columns((_, value) => value)} FROM json_each(${""})) AS b`
   })
+}
 
 /** A run's events and the seq before the first of them. */
 interface Placed {
@@ -195,7 +210,11 @@ const isSqlError = (defect: unknown): defect is SqlError => defect instanceof Sq
  * @since 0.1.0
  * @category statements
  */
-export const moveStatement = (sql: SqlClient.SqlClient): string => {
+export const moveStatement = (sql: SqlClient.SqlClient, clock: SqlClock = program): string => {
+  const executes = sql.literal("CASE WHEN runs.status IN ('running', 'streaming') THEN 1 ELSE 0 END")
+  const hasEnded = sql.literal("CASE WHEN runs.status IN ('completed', 'cancelled', 'failed') THEN 1 ELSE 0 END")
+  const now = sql.literal(clock.text ?? "b.now")
+  const at = sql.literal(`COALESCE(b.at, ${clock.text ?? "b.now"})`)
   return sql`
     UPDATE runs SET
       last_seq = runs.last_seq + b.n,
@@ -207,13 +226,13 @@ export const moveStatement = (sql: SqlClient.SqlClient): string => {
       usage = COALESCE(b.usage, runs.usage),
       error = CASE WHEN b.error_set = 1 THEN b.error ELSE runs.error END,
       next_expiry = CASE WHEN b.expiry_set = 1 THEN b.expiry ELSE runs.next_expiry END,
-      owner = CASE WHEN COALESCE(b.executing, runs.status IN ('running', 'streaming')) = 0 THEN NULL WHEN b.lease_set = 1 THEN b.owner
+      owner = CASE WHEN COALESCE(b.executing, ${executes}) = 0 THEN NULL WHEN b.lease_set = 1 THEN b.owner
         WHEN b.raise = 1 THEN NULL ELSE runs.owner END,
-      lease_expires_at = CASE WHEN COALESCE(b.executing, runs.status IN ('running', 'streaming')) = 0 THEN NULL WHEN b.lease_set = 1 THEN b.lease
+      lease_expires_at = CASE WHEN COALESCE(b.executing, ${executes}) = 0 THEN NULL WHEN b.lease_set = 1 THEN ${now} + b.lease
         WHEN b.raise = 1 THEN NULL ELSE runs.lease_expires_at END,
-      updated_at = b.at,
-      ended_at = CASE WHEN COALESCE(b.ended, runs.status IN ('completed', 'cancelled', 'failed')) = 1 THEN b.at END
-    FROM (${sql.literal(batchSource(sql, fields))}${""})) AS b
+      updated_at = ${at},
+      ended_at = CASE WHEN COALESCE(b.ended, ${hasEnded}) = 1 THEN ${at} END
+    FROM ${batchSource(sql, fields)}
     WHERE runs.key = b.key
       AND (b.epoch IS NULL OR runs.epoch = b.epoch)
       AND (b.expected_seq IS NULL OR runs.last_seq = b.expected_seq)
@@ -235,10 +254,10 @@ export const moveStatement = (sql: SqlClient.SqlClient): string => {
  * @since 0.1.0
  * @category statements
  */
-export const plainMoveStatement = (sql: SqlClient.SqlClient): string =>
+export const plainMoveStatement = (sql: SqlClient.SqlClient, clock: SqlClock = program): string =>
   sql`
-    UPDATE runs SET last_seq = runs.last_seq + b.n, updated_at = b.at
-    FROM (${sql.literal(batchSource(sql, plainFields))}${""})) AS b
+    UPDATE runs SET last_seq = runs.last_seq + b.n, updated_at = COALESCE(b.at, ${sql.literal(clock.text ?? "b.now")})
+    FROM ${batchSource(sql, plainFields)}
     WHERE runs.key = b.key
       AND (b.epoch IS NULL OR runs.epoch = b.epoch)
       AND (b.expected_seq IS NULL OR runs.last_seq = b.expected_seq)
@@ -251,9 +270,9 @@ export const plainMoveStatement = (sql: SqlClient.SqlClient): string =>
  * @since 0.1.0
  * @category constructors
  */
-export const make = (sql: SqlClient.SqlClient, transaction: Transaction) => {
-  const moveText = moveStatement(sql)
-  const plainMoveText = plainMoveStatement(sql)
+export const make = (sql: SqlClient.SqlClient, transaction: Transaction, clock: SqlClock, announce: Announce) => {
+  const moveText = moveStatement(sql, clock)
+  const plainMoveText = plainMoveStatement(sql, clock)
   const insertEvents = makeInsertEvents(sql)
 
   const refused = (append: EncodedAppend) =>
@@ -264,7 +283,10 @@ export const make = (sql: SqlClient.SqlClient, transaction: Transaction) => {
 
   const move = (connection: Connection, round: ReadonlyArray<Placing>, outcomes: Array<AppendOutcome>) =>
     Effect.gen(function* () {
-      const now = yield* Clock.currentTimeMillis
+      // A database that tells the time is not told it.
+      const now = clock.text === undefined ? yield* Clock.currentTimeMillis : null
+      const latest = round.flatMap(({ append }) => (append.onlyIfLatest === true ? [append.key] : []))
+      if (latest.length > 0) yield* Locks.conversationsOf(sql, { keys: latest })
       const moved = new Map<number, Moved>()
       const all = (text: string, batch: ReadonlyArray<ReadonlyArray<string | number | null>>) =>
         batch.length === 0
@@ -297,9 +319,12 @@ export const make = (sql: SqlClient.SqlClient, transaction: Transaction) => {
   const store = (connection: Connection, accepted: ReadonlyArray<EncodedAppend & { readonly after: number }>) =>
     Effect.zipRight(
       insertEvents(connection, accepted),
-      Effect.forEach(accepted, (append) => (hasExtras(append) ? storeExtras(sql, append) : Effect.void), {
-        discard: true
-      })
+      Effect.zipRight(
+        Effect.forEach(accepted, (append) => (hasExtras(append) ? storeExtras(sql, append) : Effect.void), {
+          discard: true
+        }),
+        announce(changeOf(accepted))
+      )
     )
 
   const plain = (rounds: ReadonlyArray<ReadonlyArray<Placing>>, outcomes: Array<AppendOutcome>) =>
@@ -348,6 +373,15 @@ export const make = (sql: SqlClient.SqlClient, transaction: Transaction) => {
       )
     })
 }
+
+/** Whether an append makes work for somebody: it queues a run, or makes room for one. */
+const makesWork = ({ set }: EncodedAppend): boolean => set !== undefined && !Status.isExecuting(set.status)
+
+const changeOf = (accepted: ReadonlyArray<EncodedAppend>): Change => ({
+  keys: accepted.map(({ key }) => key),
+  work: accepted.some(makesWork),
+  left: accepted.some(({ set }) => set?.lease === null && Status.isExecuting(set.status))
+})
 
 const hasExtras = ({ set, sides, turn }: EncodedAppend): boolean =>
   turn !== undefined ||

@@ -5,10 +5,12 @@
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type { SqlError } from "@effect/sql/SqlError"
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { EncodedCreate, EncodedCreateOutcome } from "../Encoded.js"
 import { makeInsertEvents } from "./sqlAppend.js"
+import type { SqlClock } from "./sqlClock.js"
+import * as Locks from "./sqlLocks.js"
+import type { Announce } from "./sqlNotices.js"
 import { type RawRun, runColumns, toRun } from "./sqlRows.js"
 import type { Transaction } from "./sqlTransaction.js"
 
@@ -24,7 +26,7 @@ interface Place {
  * @since 0.1.0
  * @category constructors
  */
-export const make = (sql: SqlClient.SqlClient, transaction: Transaction) => {
+export const make = (sql: SqlClient.SqlClient, transaction: Transaction, clock: SqlClock, announce: Announce) => {
   const columns = sql.literal(runColumns)
   const insertEvents = makeInsertEvents(sql)
 
@@ -64,6 +66,9 @@ export const make = (sql: SqlClient.SqlClient, transaction: Transaction) => {
 
   const checked = (run: EncodedCreate): Effect.Effect<EncodedCreateOutcome | Place, SqlError> =>
     Effect.gen(function* () {
+      yield* Locks.conversation(sql, run.conversationId)
+      // Also keeps two requests with one key apart.
+      yield* Locks.admission(sql)
       const duplicate = yield* used(run)
       if (duplicate !== undefined) return duplicate
       if (run.onlyRepeated === true) return { _tag: "New" }
@@ -126,7 +131,7 @@ export const make = (sql: SqlClient.SqlClient, transaction: Transaction) => {
 
   const written = (run: EncodedCreate, place: Place) =>
     Effect.gen(function* () {
-      const now = yield* Clock.currentTimeMillis
+      const now = yield* clock.now
       const createdAt = run.events[0]?.createdAt ?? now
       const updatedAt = run.events.at(-1)?.createdAt ?? now
       const { conversationId, idempotency, userId } = run
@@ -182,6 +187,7 @@ export const make = (sql: SqlClient.SqlClient, transaction: Transaction) => {
         if ("_tag" in place) return place
         const { key, row } = yield* written(run, place)
         yield* insertEvents(connection, [{ key, after: 0, events: run.events }])
+        yield* announce({ keys: [key], work: true, left: false })
         return row === undefined
           ? yield* Effect.dieMessage("A run that was inserted is not there")
           : ({ _tag: "Created", row: toRun(row) } as const)

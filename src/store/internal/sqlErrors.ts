@@ -16,16 +16,27 @@ const codeOf = (error: SqlError): string =>
   Predicate.hasProperty(error.cause, "code") && typeof error.cause.code === "string" ? error.cause.code : ""
 
 /**
- * Whether somebody else holds the database for the moment.
+ * Whether somebody else was in the way, and nothing was done: a lock, a deadlock, a serialization failure.
  *
  * @since 0.1.0
  * @category predicates
  */
-export const isBusy = (error: SqlError): boolean => /^SQLITE_(BUSY|LOCKED)/.test(codeOf(error))
+export const isBusy = (error: SqlError): boolean => /^(SQLITE_(BUSY|LOCKED)|40001$|40P01$|55P03$)/.test(codeOf(error))
 
-// Broken files, broken rules and broken statements fail again however often they are tried.
+/**
+ * Whether the connection, or the server behind it, went away. Another connection may succeed: the server was started
+ * again, or another one has taken its place.
+ *
+ * @since 0.1.0
+ * @category predicates
+ */
+export const isLost = (error: SqlError): boolean => /^(08...|57P0[1-3]|25P03|25006|53300)$/.test(codeOf(error))
+
+// Broken files, broken rules and broken statements fail again however often they are tried. What may not be done may be
+// allowed later.
 const isCorrupt = (error: SqlError): boolean =>
-  /^SQLITE_(CORRUPT|NOTADB|CONSTRAINT|MISMATCH|SCHEMA|FORMAT|ERROR$)/.test(codeOf(error))
+  /^(SQLITE_(CORRUPT|NOTADB|CONSTRAINT|MISMATCH|SCHEMA|FORMAT|ERROR$)|(22|23|42)...$|XX...$)/.test(codeOf(error)) &&
+  codeOf(error) !== "42501"
 
 /**
  * The store's error for a failed statement.
@@ -45,6 +56,13 @@ const schedule = Schedule.exponential("2 millis", 1.5).pipe(
   Schedule.upTo("30 seconds")
 )
 
+// Who asks is told soon that there is no database; what has to be stored is tried for longer by its writer.
+const reconnecting = Schedule.exponential("10 millis", 2).pipe(
+  Schedule.union(Schedule.spaced("250 millis")),
+  Schedule.jittered,
+  Schedule.upTo("2 seconds")
+)
+
 /**
  * The clock of the waits for a lock. A lock of the file system is held in real time, whatever clock the program is told;
  * only where all who could hold it live in one simulation may it be theirs.
@@ -62,28 +80,45 @@ export class LockClock extends Context.Reference<LockClock>()("runlet/store/Lock
  * @since 0.1.0
  * @category retrying
  */
-export const busyWaits: Effect.Effect<(error: SqlError) => Effect.Effect<void, SqlError>> = Effect.zipWith(
+export const busyWaits: Effect.Effect<(error: SqlError) => Effect.Effect<void, SqlError>> = Effect.all([
   LockClock,
   Schedule.driver(schedule),
-  (clock, waits) => (error) =>
-    Effect.zipRight(Effect.sync(Metrics.lockAwaited), waits.next(error)).pipe(
-      Effect.withClock(clock),
-      Effect.orElseFail(() => error),
-      Effect.asVoid
-    )
+  Schedule.driver(reconnecting)
+]).pipe(
+  Effect.map(
+    ([clock, waits, lost]) =>
+      (error) =>
+        Effect.zipRight(
+          Effect.sync(Metrics.lockAwaited),
+          isLost(error) ? lost.next(undefined) : waits.next(undefined)
+        ).pipe(
+          Effect.withClock(clock),
+          Effect.orElseFail(() => error),
+          Effect.asVoid
+        )
+  )
 )
 
 /**
- * Tries again while somebody else holds the database. For statements outside of transactions.
+ * Whether the same may succeed in a moment.
+ *
+ * @since 0.1.0
+ * @category predicates
+ */
+export const isPassing = (error: SqlError): boolean => isBusy(error) || isLost(error)
+
+/**
+ * Tries again while somebody else holds the database, or it is away for a moment. For statements outside of
+ * transactions.
  *
  * @since 0.1.0
  * @category retrying
  */
 export const retryBusy = <A, R>(effect: Effect.Effect<A, SqlError, R>): Effect.Effect<A, SqlError, R> =>
-  Effect.catchIf(effect, isBusy, (first) =>
+  Effect.catchIf(effect, isPassing, (first) =>
     Effect.flatMap(busyWaits, (wait) => {
       const again = (error: SqlError): Effect.Effect<A, SqlError, R> =>
-        Effect.zipRight(wait(error), Effect.catchIf(effect, isBusy, again))
+        Effect.zipRight(wait(error), Effect.catchIf(effect, isPassing, again))
       return again(first)
     })
   )

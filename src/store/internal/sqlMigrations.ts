@@ -10,12 +10,22 @@ import * as Effect from "effect/Effect"
 import { ReadClient, WriteClient } from "../../tool/SqlClients.js"
 import { StoreError } from "../RunStore.js"
 import { refail, retryBusy } from "./sqlErrors.js"
+import * as Locks from "./sqlLocks.js"
 import * as SqlTransaction from "./sqlTransaction.js"
+
+// In PostgreSQL an INTEGER has 32 bits, which times and keys pass; flags are INTEGER everywhere.
+const number = (sql: SqlClient.SqlClient) =>
+  sql.literal(sql.onDialectOrElse({ pg: () => "BIGINT", orElse: () => "INTEGER" }))
+
+// Compared byte by byte, whatever language the database is in. JSON is text too: its own types would change it, and
+// refuse some of it.
+const words = (sql: SqlClient.SqlClient) =>
+  sql.literal(sql.onDialectOrElse({ pg: () => 'TEXT COLLATE "C"', orElse: () => "TEXT" }))
 
 const tables = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  // Small numbers and truth values are INTEGER everywhere; what may pass 2^31 is `big`.
-  const big = sql.literal(sql.onDialectOrElse({ pg: () => "BIGINT", orElse: () => "INTEGER" }))
+  const big = number(sql)
+  const text = words(sql)
   const identity = sql.literal(
     sql.onDialectOrElse({
       pg: () => "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
@@ -30,10 +40,13 @@ const tables = Effect.gen(function* () {
     })
   )
 
+  // Every commit rewrites the rows of its runs; with room on their pages no index has to be touched.
+  const roomy = sql.literal(sql.onDialectOrElse({ pg: () => " WITH (fillfactor = 50)", orElse: () => "" }))
+
   yield* sql`CREATE TABLE conversations (
-    conversation_id TEXT PRIMARY KEY,
-    user_id TEXT NOT NULL,
-    title TEXT NOT NULL,
+    conversation_id ${text} PRIMARY KEY,
+    user_id ${text} NOT NULL,
+    title ${text} NOT NULL,
     created_at ${big} NOT NULL,
     updated_at ${big} NOT NULL
   )`
@@ -41,33 +54,33 @@ const tables = Effect.gen(function* () {
 
   yield* sql`CREATE TABLE runs (
     key ${identity},
-    run_id TEXT NOT NULL UNIQUE,
-    user_id TEXT NOT NULL,
-    conversation_id TEXT NOT NULL REFERENCES conversations (conversation_id) ON DELETE CASCADE,
-    user_message_id TEXT NOT NULL,
-    assistant_message_id TEXT NOT NULL,
-    model TEXT NOT NULL,
-    mode TEXT NOT NULL CHECK (mode IN ('chat', 'plan')),
-    status TEXT NOT NULL CHECK (status IN
+    run_id ${text} NOT NULL UNIQUE,
+    user_id ${text} NOT NULL,
+    conversation_id ${text} NOT NULL REFERENCES conversations (conversation_id) ON DELETE CASCADE,
+    user_message_id ${text} NOT NULL,
+    assistant_message_id ${text} NOT NULL,
+    model ${text} NOT NULL,
+    mode ${text} NOT NULL CHECK (mode IN ('chat', 'plan')),
+    status ${text} NOT NULL CHECK (status IN
       ('queued', 'running', 'streaming', 'waiting_approval', 'completed', 'cancelled', 'failed')),
     recoverable INTEGER,
-    regenerated_from TEXT,
+    regenerated_from ${text},
     ord ${big} NOT NULL,
-    started INTEGER NOT NULL DEFAULT 0,
-    epoch INTEGER NOT NULL DEFAULT 0,
-    owner TEXT,
+    started ${big} NOT NULL DEFAULT 0,
+    epoch ${big} NOT NULL DEFAULT 0,
+    owner ${text},
     lease_expires_at ${big},
-    last_seq INTEGER NOT NULL,
-    attempt INTEGER NOT NULL DEFAULT 1,
-    iteration INTEGER NOT NULL DEFAULT 0,
-    usage TEXT NOT NULL,
-    error TEXT,
+    last_seq ${big} NOT NULL,
+    attempt ${big} NOT NULL DEFAULT 1,
+    iteration ${big} NOT NULL DEFAULT 0,
+    usage ${text} NOT NULL,
+    error ${text},
     next_expiry ${big},
-    compacted_seq INTEGER NOT NULL DEFAULT 0,
+    compacted_seq ${big} NOT NULL DEFAULT 0,
     created_at ${big} NOT NULL,
     updated_at ${big} NOT NULL,
     ended_at ${big}
-  )`
+  )${roomy}`
   yield* sql`CREATE INDEX runs_user ON runs (user_id, key)`
   yield* sql`CREATE INDEX runs_conversation ON runs (conversation_id, ord, key)`
   yield* sql`CREATE INDEX runs_active ON runs (conversation_id, ord, key)
@@ -78,17 +91,17 @@ const tables = Effect.gen(function* () {
 
   yield* sql`CREATE TABLE inputs (
     run_key ${big} PRIMARY KEY REFERENCES runs (key) ON DELETE CASCADE,
-    json TEXT NOT NULL,
-    prefix TEXT NOT NULL
+    json ${text} NOT NULL,
+    prefix ${text} NOT NULL
   )`
 
   // Rows stay in the order of their arrival, however many runs interleave; only the narrow index is spread.
   yield* sql`CREATE TABLE events (
     id ${rowid},
     run_key ${big} NOT NULL REFERENCES runs (key) ON DELETE CASCADE,
-    seq INTEGER NOT NULL,
-    type TEXT NOT NULL,
-    json TEXT NOT NULL,
+    seq ${big} NOT NULL,
+    type ${text} NOT NULL,
+    json ${text} NOT NULL,
     created_at ${big} NOT NULL,
     UNIQUE (run_key, seq)
   )`
@@ -96,34 +109,34 @@ const tables = Effect.gen(function* () {
 
   yield* sql`CREATE TABLE turns (
     run_key ${big} NOT NULL REFERENCES runs (key) ON DELETE CASCADE,
-    n INTEGER NOT NULL,
-    seq INTEGER NOT NULL,
-    turn TEXT NOT NULL,
-    header TEXT NOT NULL,
+    n ${big} NOT NULL,
+    seq ${big} NOT NULL,
+    turn ${text} NOT NULL,
+    header ${text} NOT NULL,
     PRIMARY KEY (run_key, n)
   )`
   yield* sql`CREATE TABLE sides (
     run_key ${big} NOT NULL REFERENCES runs (key) ON DELETE CASCADE,
-    iteration INTEGER NOT NULL,
-    data TEXT NOT NULL,
+    iteration ${big} NOT NULL,
+    data ${text} NOT NULL,
     PRIMARY KEY (run_key, iteration)
   )`
 
   // `brought` is the place of a message that a client brought along; the others are named by the rows of runs.
   yield* sql`CREATE TABLE messages (
-    message_id TEXT PRIMARY KEY,
-    conversation_id TEXT NOT NULL REFERENCES conversations (conversation_id) ON DELETE CASCADE,
-    role TEXT NOT NULL,
-    content TEXT NOT NULL,
-    brought INTEGER,
+    message_id ${text} PRIMARY KEY,
+    conversation_id ${text} NOT NULL REFERENCES conversations (conversation_id) ON DELETE CASCADE,
+    role ${text} NOT NULL,
+    content ${text} NOT NULL,
+    brought ${big},
     created_at ${big} NOT NULL
   )`
   yield* sql`CREATE INDEX messages_conversation ON messages (conversation_id, brought)`
 
   yield* sql`CREATE TABLE idempotency (
-    user_id TEXT NOT NULL,
-    key TEXT NOT NULL,
-    body_hash TEXT NOT NULL,
+    user_id ${text} NOT NULL,
+    key ${text} NOT NULL,
+    body_hash ${text} NOT NULL,
     run_key ${big} NOT NULL REFERENCES runs (key) ON DELETE CASCADE,
     PRIMARY KEY (user_id, key)
   )`
@@ -131,12 +144,12 @@ const tables = Effect.gen(function* () {
 
   yield* sql`CREATE TABLE compactions (
     id ${rowid},
-    conversation_id TEXT NOT NULL REFERENCES conversations (conversation_id) ON DELETE CASCADE,
+    conversation_id ${text} NOT NULL REFERENCES conversations (conversation_id) ON DELETE CASCADE,
     upto_key ${big} NOT NULL REFERENCES runs (key) ON DELETE CASCADE,
-    upto_iteration INTEGER NOT NULL,
-    summary TEXT NOT NULL,
+    upto_iteration ${big} NOT NULL,
+    summary ${text} NOT NULL,
     made_in_key ${big} NOT NULL REFERENCES runs (key) ON DELETE CASCADE,
-    made_at INTEGER NOT NULL
+    made_at ${big} NOT NULL
   )`
   yield* sql`CREATE INDEX compactions_conversation ON compactions (conversation_id, id)`
   yield* sql`CREATE INDEX compactions_upto ON compactions (upto_key)`
@@ -153,12 +166,13 @@ const claims = Effect.gen(function* () {
 /** What stands for the part of a log that was removed, and the ways to what retention looks for. */
 const retention = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const big = sql.literal(sql.onDialectOrElse({ pg: () => "BIGINT", orElse: () => "INTEGER" }))
+  const big = number(sql)
+  const text = words(sql)
   yield* sql`CREATE TABLE bases (
     run_key ${big} PRIMARY KEY REFERENCES runs (key) ON DELETE CASCADE,
-    seq INTEGER NOT NULL,
-    turns INTEGER NOT NULL,
-    state TEXT NOT NULL,
+    seq ${big} NOT NULL,
+    turns ${big} NOT NULL,
+    state ${text} NOT NULL,
     trimmed INTEGER NOT NULL
   )`
   yield* sql`CREATE INDEX bases_untrimmed ON bases (run_key) WHERE trimmed = 0`
@@ -194,6 +208,19 @@ const failed = (reason: StoreError["reason"]) => (cause: unknown) =>
  */
 export const migrate: Effect.Effect<void, StoreError, WriteClient> = Effect.gen(function* () {
   const sql = yield* WriteClient
+  // A transaction that asks for a table in vain is over, so the migrator has to find it.
+  const prepare = sql.onDialectOrElse({
+    pg: () =>
+      Effect.zipRight(
+        Locks.migration(sql),
+        sql`CREATE TABLE IF NOT EXISTS ${sql(table)} (
+          migration_id INTEGER PRIMARY KEY,
+          created_at TIMESTAMPTZ NOT NULL DEFAULT now(),
+          name TEXT NOT NULL
+        )`
+      ),
+    orElse: () => Effect.void
+  })
   const steps = Migrator.make({})({ loader: Migrator.fromRecord(migrations), table }).pipe(
     Effect.provideService(SqlClient.SqlClient, sql),
     Effect.catchTag("MigrationError", (error) => Effect.fail(failed("corrupt")(error)))
@@ -202,7 +229,7 @@ export const migrate: Effect.Effect<void, StoreError, WriteClient> = Effect.gen(
     sql<{ readonly id: number }>`SELECT MAX(migration_id) AS id FROM ${sql(table)}`,
     (rows) => rows[0]?.id ?? 0
   )
-  const found = yield* SqlTransaction.make(sql)(() => Effect.zipRight(steps, newest)).pipe(
+  const found = yield* SqlTransaction.make(sql)(() => Effect.all([prepare, steps]).pipe(Effect.zipRight(newest))).pipe(
     Effect.catchAllDefect((defect) => Effect.fail(failed("corrupt")(defect))),
     Effect.catchTag("SqlError", (error) => Effect.fail(refail("migrate")(error)))
   )

@@ -9,6 +9,7 @@ import * as Effect from "effect/Effect"
 import * as Status from "../../domain/RunStatus.js"
 import type { Encoded, EncodedBase } from "../Encoded.js"
 import type { DeleteOutcome, ExpireOutcome } from "../RunStore.js"
+import * as Locks from "./sqlLocks.js"
 import { type RawRun, runColumns, toRun } from "./sqlRows.js"
 import type { Transaction } from "./sqlTransaction.js"
 
@@ -38,6 +39,7 @@ export const make = (sql: SqlClient.SqlClient, read: SqlClient.SqlClient, transa
   const remove = (runId: string, userId: string): Effect.Effect<DeleteOutcome, SqlError> =>
     transaction(() =>
       Effect.gen(function* () {
+        yield* Locks.conversationsOf(sql, { runId })
         const [found] = yield* sql<RawRun>`
           SELECT ${columns} FROM runs WHERE run_id = ${runId} AND user_id = ${userId}`
         if (found === undefined) return "unknown"
@@ -105,6 +107,7 @@ export const make = (sql: SqlClient.SqlClient, read: SqlClient.SqlClient, transa
   const expire = (key: number, endedBefore: number, limit: number): Effect.Effect<ExpireOutcome, SqlError> =>
     transaction(() =>
       Effect.gen(function* () {
+        yield* Locks.conversationsOf(sql, { keys: [key] })
         const [found] = yield* sql<RawRun>`SELECT ${columns} FROM runs WHERE key = ${key}`
         if (found === undefined) return "removed"
         const run = toRun(found)

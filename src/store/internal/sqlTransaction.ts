@@ -6,11 +6,12 @@
  */
 import * as SqlClient from "@effect/sql/SqlClient"
 import type { Connection } from "@effect/sql/SqlConnection"
-import type { SqlError } from "@effect/sql/SqlError"
+import { SqlError } from "@effect/sql/SqlError"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Predicate from "effect/Predicate"
 import type * as Scope from "effect/Scope"
-import { busyWaits, isBusy } from "./sqlErrors.js"
+import { busyWaits, isBusy, isLost } from "./sqlErrors.js"
 
 type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
@@ -40,18 +41,54 @@ const begin = (connection: Connection, text: string, restore: Restore): Effect.E
   })
 }
 
+const isSqlError = (error: unknown): error is SqlError => error instanceof SqlError
+
+/** Nothing of the transaction was committed, and the same may succeed in a moment. */
+class Again {
+  constructor(readonly error: SqlError) {}
+}
+
+const isAgain = (error: unknown): error is Again => error instanceof Again
+
+const again = <A, E>(attempt: Effect.Effect<A, E | SqlError | Again>): Effect.Effect<A, Exclude<E, Again> | SqlError> =>
+  Effect.catchIf(attempt, isAgain, (first) =>
+    Effect.flatMap(busyWaits, (wait) => {
+      const next = ({ error }: Again): Effect.Effect<A, Exclude<E, Again> | SqlError> =>
+        Effect.zipRight(wait(error), Effect.catchIf(attempt, isAgain, next))
+      return next(first)
+    })
+  )
+
+const rolledBack = new SqlError({
+  message: "The transaction was rolled back",
+  cause: new Error("A statement of the transaction had failed")
+})
+
+/** A server commits nothing, and does not call that an error, when a statement of the transaction has failed. */
+const commit = (connection: Connection): Effect.Effect<void, SqlError> =>
+  Effect.flatMap(connection.executeRaw("COMMIT", []), (result) =>
+    Predicate.hasProperty(result, "command") && result.command === "ROLLBACK" ? Effect.fail(rolledBack) : Effect.void
+  )
+
 /**
- * The transactions of a client, which nobody else may use meanwhile.
+ * Up to `lanes` transactions of a client at once, during which nobody else may use their connections. Two that change
+ * the same rows in different orders stand in each other's way, so whoever changes many rows has one lane.
+ *
+ * Where several processes may write at a time, a transaction that came to nothing because of another one, or because the
+ * connection was lost before the commit, is begun again. Whether a lost commit happened is not known: that is left to
+ * whoever asked for it.
  *
  * @since 0.1.0
  * @category constructors
  */
-export const make = (client: SqlClient.SqlClient): Transaction => {
-  const writer = Effect.unsafeMakeSemaphore(1)
+export const make = (client: SqlClient.SqlClient, lanes = 1): Transaction => {
+  const writer = Effect.unsafeMakeSemaphore(lanes)
+  const shared = client.onDialectOrElse({ pg: () => true, orElse: () => false })
   const beginText = client.onDialectOrElse({ sqlite: () => "BEGIN IMMEDIATE", orElse: () => "BEGIN" })
   const run = <A, E>(
     body: (connection: Connection) => Effect.Effect<A, E>,
-    restore: Restore
+    restore: Restore,
+    committing: () => void
   ): Effect.Effect<A, E | SqlError, Scope.Scope> =>
     Effect.flatMap(restore(client.reserve), (connection) => {
       const inside = Effect.provideService(
@@ -61,16 +98,32 @@ export const make = (client: SqlClient.SqlClient): Transaction => {
       )
       return begin(connection, beginText, restore).pipe(
         Effect.zipRight(Effect.exit(restore(inside))),
-        Effect.flatMap(
-          (exit): Effect.Effect<A, E | SqlError> =>
-            Exit.isSuccess(exit)
-              ? Effect.as(
-                  Effect.onError(connection.executeRaw("COMMIT", []), () => rollback(connection)),
-                  exit.value
-                )
-              : Effect.zipRight(rollback(connection), exit)
-        )
+        Effect.flatMap((exit): Effect.Effect<A, E | SqlError> => {
+          if (!Exit.isSuccess(exit)) return Effect.zipRight(rollback(connection), exit)
+          committing()
+          return Effect.as(
+            Effect.onError(commit(connection), () => rollback(connection)),
+            exit.value
+          )
+        })
       )
     })
-  return (body) => writer.withPermits(1)(Effect.scoped(Effect.uninterruptibleMask((restore) => run(body, restore))))
+  const once = <A, E>(
+    body: (connection: Connection) => Effect.Effect<A, E>,
+    committing: () => void = () => undefined
+  ): Effect.Effect<A, E | SqlError> =>
+    writer.withPermits(1)(Effect.scoped(Effect.uninterruptibleMask((restore) => run(body, restore, committing))))
+  if (!shared) return (body) => once(body)
+  return (body) =>
+    again(
+      Effect.suspend(() => {
+        let unsure = false
+        return Effect.mapError(
+          once(body, () => {
+            unsure = true
+          }),
+          (error) => (isSqlError(error) && (isBusy(error) || (isLost(error) && !unsure)) ? new Again(error) : error)
+        )
+      })
+    )
 }

@@ -5,7 +5,7 @@ import { randomBytes } from "node:crypto"
 import { relative } from "node:path"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import { describe, expect, inject } from "vitest"
+import { afterAll, describe, expect, inject } from "vitest"
 import * as Server from "./Server.js"
 
 const place = inject("postgres")
@@ -16,6 +16,11 @@ export const describePostgres = (name: string, suite: () => void): void => {
   describe.skipIf(!isThere)(name, suite)
   const file = expect.getState().testPath
   if (!isThere && file !== undefined) Server.skipped(place, relative(process.cwd(), file))
+  afterAll(async () => {
+    const left = common
+    common = undefined
+    if (left !== undefined) await dropped(await left)
+  })
 }
 
 const inDatabase = (url: string, name: string): string => {
@@ -24,21 +29,46 @@ const inDatabase = (url: string, name: string): string => {
   return address.href
 }
 
+const newName = () => `runlet_test_${randomBytes(8).toString("hex")}`
+
+const created = async (): Promise<string> => {
+  const url = await Server.serverUrl(place)
+  const name = newName()
+  await Server.connected(url, (client) => client.query(`CREATE DATABASE ${name}`))
+  return inDatabase(url, name)
+}
+
+const dropped = async (url: string): Promise<void> => {
+  const name = new URL(url).pathname.slice(1)
+  const server = await Server.serverUrl(place)
+  await Server.connected(server, (client) => client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`))
+}
+
 /** The address, with its password, of an empty database that goes with the scope. */
-export const database: Effect.Effect<string, never, Scope.Scope> = Effect.map(
-  Effect.acquireRelease(
-    Effect.promise(async () => {
-      const url = await Server.serverUrl(place)
-      const name = `runlet_test_${randomBytes(8).toString("hex")}`
-      await Server.connected(url, (client) => client.query(`CREATE DATABASE ${name}`))
-      return { url, name }
-    }),
-    ({ name, url }) =>
-      Effect.promise(() =>
-        Server.connected(url, (client) => client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`))
-      )
-  ),
-  ({ name, url }) => inDatabase(url, name)
+export const database: Effect.Effect<string, never, Scope.Scope> = Effect.acquireRelease(
+  Effect.promise(created),
+  (url) => Effect.promise(() => dropped(url))
+)
+
+let common: Promise<string> | undefined
+
+/** The same for a part of the file's own database, which is there much sooner. What is announced in one part is heard in all. */
+export const schema: Effect.Effect<string, never, Scope.Scope> = Effect.acquireRelease(
+  Effect.promise(async () => {
+    common ??= created()
+    const url = await common
+    const name = newName()
+    await Server.connected(url, (client) => client.query(`CREATE SCHEMA ${name}`))
+    return { url, name }
+  }),
+  ({ name, url }) =>
+    Effect.promise(() => Server.connected(url, (client) => client.query(`DROP SCHEMA ${name} CASCADE`)))
+).pipe(
+  Effect.map(({ name, url }) => {
+    const address = new URL(url)
+    address.searchParams.set("options", `-c search_path=${name}`)
+    return address.href
+  })
 )
 
 /** The rows that a statement answers, asked for by a connection of its own. */

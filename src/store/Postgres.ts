@@ -1,0 +1,110 @@
+/**
+ * The store in a PostgreSQL database, which any number of processes on any number of machines may share.
+ *
+ * @since 0.1.0
+ */
+import type { SqlError } from "@effect/sql/SqlError"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
+import { v7 } from "uuid"
+import { ReadClient, WriteClient } from "../tool/SqlClients.js"
+import * as PgClient from "./internal/pgClient.js"
+import * as PgListener from "./internal/pgListener.js"
+import * as SqlClock from "./internal/sqlClock.js"
+import { refail, retryBusy } from "./internal/sqlErrors.js"
+import * as SqlNotices from "./internal/sqlNotices.js"
+import { RunStore, type StoreError } from "./RunStore.js"
+import * as SqlStore from "./SqlStore.js"
+
+/**
+ * - `url`: `postgres://user:password@host:port/database`
+ * - `writers`, `readers`: how many connections may be open for each (default 4 and 4); one more listens
+ * - `pollMs`: how often is looked for what nobody has announced (default 2000 ms)
+ * - `clock`: whose time leases and expiries are measured by: the server's (the default), so that machines need not
+ *   agree about the time, or the program's, for tests that set it
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface PostgresOptions {
+  readonly url: Redacted.Redacted
+  readonly writers?: number | undefined
+  readonly readers?: number | undefined
+  readonly pollMs?: number | undefined
+  readonly clock?: "server" | "program" | undefined
+}
+
+/**
+ * Whether a data setting is the address of a PostgreSQL database, and not the name of a file.
+ *
+ * @since 0.1.0
+ * @category predicates
+ */
+export const isAddress = (data: string): boolean => /^postgres(ql)?:\/\//i.test(data)
+
+const defaults = { writers: 4, readers: 4, pollMs: 2000 }
+
+const clients = (
+  { readers = defaults.readers, url, writers = defaults.writers }: PostgresOptions,
+  prepare: (context: Context.Context<WriteClient | ReadClient>) => Effect.Effect<void, StoreError | SqlError>
+): Effect.Effect<Context.Context<WriteClient | ReadClient>, StoreError, Scope.Scope> =>
+  Effect.gen(function* () {
+    const write = yield* PgClient.make({ url, max: Math.max(2, writers) })
+    const read = yield* PgClient.make({ url, max: readers })
+    const context = Context.make(WriteClient, write).pipe(Context.add(ReadClient, read))
+    yield* prepare(context)
+    return context
+  }).pipe(
+    Effect.withTracerEnabled(false),
+    Effect.catchTag("SqlError", (error) => Effect.fail(refail("open")(error)))
+  )
+
+const store = (options: PostgresOptions): Layer.Layer<RunStore, never, WriteClient | ReadClient> =>
+  Layer.effect(
+    RunStore,
+    Effect.gen(function* () {
+      const [read, write] = [yield* ReadClient, yield* WriteClient]
+      const sender = yield* Effect.sync(() => v7())
+      return yield* SqlStore.make({
+        changes: PgListener.make({ url: options.url, sender, pollMs: options.pollMs ?? defaults.pollMs }),
+        clock: options.clock === "program" ? SqlClock.program : SqlClock.postgres(read),
+        announce: SqlNotices.make(write, sender),
+        writers: Math.max(2, options.writers ?? defaults.writers)
+      })
+    })
+  )
+
+/**
+ * Connects, brings the tables up to date, and provides the store and the two clients that it uses.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layer = (options: PostgresOptions): Layer.Layer<RunStore | WriteClient | ReadClient, StoreError> =>
+  Layer.provideMerge(
+    store(options),
+    Layer.scopedContext(clients(options, (context) => Effect.provide(SqlStore.migrate, context)))
+  )
+
+/**
+ * Opens a database as it is, beside whoever serves it: nothing is created or brought up to date. One of another version
+ * is refused, an older one as `unavailable`.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layerExisting = (options: PostgresOptions): Layer.Layer<RunStore, StoreError> =>
+  Layer.provide(
+    store(options),
+    Layer.scopedContext(
+      clients(options, (context) =>
+        Effect.zipRight(
+          retryBusy(Effect.asVoid(Context.get(context, ReadClient)`SELECT 1`)),
+          Effect.provide(SqlStore.expectCurrent, context)
+        )
+      )
+    )
+  )
