@@ -9,7 +9,7 @@
  *
  * const call = FastCheck.record({ call: FastCheck.constant("look"), input: FastCheck.record({ n: FastCheck.nat(9) }) })
  *
- * it.prop("a model that only looks", [Arbitraries.planOf(call)], ([plan]) => Cases.hold(plan))
+ * it.prop("a model that only looks", [Arbitraries.planOf(call)], ([plan]) => Cases.hold(plan), 60_000)
  * ```
  *
  * @since 0.1.0

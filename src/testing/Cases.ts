@@ -5,7 +5,7 @@
  * import { it } from "@effect/vitest"
  * import { Arbitraries, Cases } from "runlet/testing"
  *
- * it.prop("runs keep the laws", [Arbitraries.plan], ([plan]) => Cases.hold(plan))
+ * it.prop("runs keep the laws", [Arbitraries.plan], ([plan]) => Cases.hold(plan), 60_000)
  * ```
  *
  * @since 0.1.0

@@ -7,7 +7,12 @@
  * import { it } from "@effect/vitest"
  * import { Commands } from "runlet/testing"
  *
- * it.prop("runs keep the laws, whatever is commanded", [Commands.sequence()], ([sequence]) => Commands.hold(sequence))
+ * it.prop(
+ *   "runs keep the laws, whatever is commanded",
+ *   [Commands.sequence()],
+ *   ([sequence]) => Commands.hold(sequence),
+ *   60_000
+ * )
  * ```
  *
  * A sequence that fails shrinks to the commands that it takes, and is reported as a plan of exactly these.

@@ -5,8 +5,11 @@
  * import { it } from "@effect/vitest"
  * import { Arbitraries, Cases, Stores } from "runlet/testing"
  *
- * it.prop("over SQLite", [Arbitraries.plan], ([plan]) => Cases.hold(plan, { store: Stores.sqlite }))
+ * it.prop("over SQLite", [Arbitraries.plan], ([plan]) => Cases.hold(plan, { store: Stores.sqlite }), 60_000)
  * ```
+ *
+ * One of your own is empty data, made anew for each case, and `open` for every process that is to have it:
+ * `Effect.map(emptyFolder, (folder) => Stores.open(MyStore.layer({ folder })))`.
  *
  * @since 0.1.0
  */
@@ -38,6 +41,18 @@ export type Open = Effect.Effect<RunStore["Type"], never, Scope.Scope>
 export type Store = Effect.Effect<Open, never, Scope.Scope>
 
 /**
+ * A store that is a layer, as each process opens it: the layer is built afresh every time, over the data that it names.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const open = <E>(layer: Layer.Layer<RunStore, E>): Open =>
+  Layer.build(Layer.fresh(layer)).pipe(
+    Effect.map((context) => Context.get(context, RunStore)),
+    Effect.orDie
+  )
+
+/**
  * One store in memory, shared by all processes.
  *
  * @since 0.1.0
@@ -61,10 +76,6 @@ const pollMs = 200
  * @since 0.1.0
  * @category stores
  */
-export const sqlite: Store = Effect.map(folder, (directory) => {
-  const layer = Sqlite.layer({ filename: join(directory, "test.db"), synchronous: "normal", pollMs })
-  return Layer.build(Layer.fresh(layer)).pipe(
-    Effect.map((context) => Context.get(context, RunStore)),
-    Effect.orDie
-  )
-})
+export const sqlite: Store = Effect.map(folder, (directory) =>
+  open(Sqlite.layer({ filename: join(directory, "test.db"), synchronous: "normal", pollMs }))
+)

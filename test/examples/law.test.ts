@@ -8,5 +8,6 @@ const grows = Law.forEvents("an answer shrinks only with a new attempt", ({ afte
 )
 
 it.prop("answers grow", [Arbitraries.plan], ([plan]) => Cases.hold(plan, { laws: [grows] }), {
-  fastCheck: { numRuns: 20 }
+  fastCheck: { numRuns: 20 },
+  timeout: 60_000
 })
