@@ -94,7 +94,7 @@ const serving = (
 ): Effect.Effect<never, Failure | Config.ConfigError> =>
   Effect.gen(function* () {
     const auth = yield* authentication(config)
-    const server = HttpServer.layer(config).pipe(
+    const server = HttpServer.layer({ ...config, traceUrl: config.telemetry.traceUrl ?? undefined }).pipe(
       Layer.provide(auth),
       Layer.provide(wiring(config)),
       Layer.provide(Telemetry.layer(otlp).pipe(Layer.provide(Secrets.layer(config.secrets))))

@@ -8,13 +8,16 @@ import * as Command from "@effect/cli/Command"
 import * as Options from "@effect/cli/Options"
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as PlatformServer from "@effect/platform/HttpServer"
+import * as Config from "effect/Config"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { Envelope } from "../domain/Envelope.js"
 import * as RunStatus from "../domain/RunStatus.js"
+import * as TraceLink from "../domain/TraceLink.js"
 import { RunEngine } from "../engine/RunEngine.js"
 import * as Auth from "../http/Auth.js"
 import * as HttpServer from "../http/HttpServer.js"
@@ -147,6 +150,33 @@ const readFile = (
 const unsound = (file: string, { line, message }: NonNullable<TraceFile.Reading["problem"]>): Failure =>
   ofCode(1, `${file}, line ${line}: ${message}`)
 
+/** The traces of the attempts, in whatever keeps them. */
+interface Attempt {
+  readonly attempt: number
+  readonly traceId: string
+  readonly url?: string | undefined
+}
+
+const tracesIn = (template: string | undefined, envelopes: ReadonlyArray<Envelope>): ReadonlyArray<Attempt> =>
+  envelopes.flatMap(({ event }) => {
+    if (event.type !== "run-start" && event.type !== "run-resumed") return []
+    const names = TraceLink.read(event.trace)
+    const attempt = event.type === "run-start" ? 1 : event.attempt
+    return names === undefined ? [] : [{ attempt, traceId: names.traceId, url: TraceLink.to(template, event.trace) }]
+  })
+
+/** The template of `--trace-url` or of the environment. */
+const templateOf = (given: string | undefined): Effect.Effect<string | undefined, Failure> =>
+  Effect.gen(function* () {
+    const variable = yield* Effect.orElseSucceed(Config.option(Config.nonEmptyString("RUNLET_TRACE_URL")), () =>
+      Option.none<string>()
+    )
+    const template = given ?? Option.getOrUndefined(variable)
+    if (template === undefined || TraceLink.isTemplate(template)) return template
+    const name = given === undefined ? "RUNLET_TRACE_URL" : "--trace-url"
+    return yield* ofCode(2, `${name} must be an http or https address with {traceId} in it`)
+  })
+
 const facts = ({ run }: TraceFile.Reading): ReadonlyArray<string> => {
   const { attempt, createdAt, iteration, runId, seq, start, status, updatedAt, usage } = run
   return [
@@ -156,7 +186,7 @@ const facts = ({ run }: TraceFile.Reading): ReadonlyArray<string> => {
 }
 
 /** Prints the steps of a file as they are read, and what is wrong with it. */
-const timeline = (file: string, json: boolean) =>
+const timeline = (file: string, json: boolean, template: string | undefined) =>
   Effect.gen(function* () {
     const screen = yield* Screen.Screen
     const manner = { style: Text.style(screen.isStyled), columns: yield* screen.columns }
@@ -168,7 +198,11 @@ const timeline = (file: string, json: boolean) =>
         ? Effect.void
         : screen.write(some.map((step) => `${Timeline.line(step, manner)}\n`).join(""))
     }
-    const reading = yield* readFile(file, (envelopes) => print(envelopes.flatMap(steps.push)))
+    const traces: Array<Attempt> = []
+    const reading = yield* readFile(file, (envelopes) => {
+      traces.push(...tracesIn(template, envelopes))
+      return print(envelopes.flatMap(steps.push))
+    })
     yield* print(steps.end())
     const problem = TraceFile.problem(reading)
     if (json) {
@@ -182,17 +216,23 @@ const timeline = (file: string, json: boolean) =>
         updatedAt,
         usage,
         problem: problem ?? null,
+        traces,
         steps: collected
       })
     } else if (reading.run.seq > 0) {
-      yield* Screen.lines(["", ...facts(reading)])
+      const lines = traces.map(({ attempt, traceId, url }) => `trace of attempt ${attempt}  ${url ?? traceId}`)
+      yield* Screen.lines(["", ...facts(reading), ...lines])
     }
     if (problem !== undefined) return yield* unsound(file, problem)
     if (!json) yield* Screen.lines(["The trace is whole and in order"])
   })
 
 /** Serves the pages with the run of the file in them, for this machine alone, until it is interrupted. */
-const serve = (file: string, port: number): Effect.Effect<never, Failure, FileSystem.FileSystem> =>
+const serve = (
+  file: string,
+  port: number,
+  traceUrl: string | undefined
+): Effect.Effect<never, Failure, FileSystem.FileSystem> =>
   Effect.scoped(
     Effect.gen(function* () {
       const log: Array<Envelope> = []
@@ -200,7 +240,7 @@ const serve = (file: string, port: number): Effect.Effect<never, Failure, FileSy
       const { run, problem } = { ...reading, problem: TraceFile.problem(reading) }
       if (problem !== undefined && run.seq === 0) return yield* unsound(file, problem)
       const context = yield* Layer.build(
-        HttpServer.layer({ host: "127.0.0.1", port }).pipe(
+        HttpServer.layer({ host: "127.0.0.1", port, traceUrl }).pipe(
           Layer.provide([Layer.succeed(RunEngine, Recorded.make(run, log)), Auth.layerNone])
         )
       ).pipe(Effect.mapError(() => ofCode(1, `Port ${port} can not be opened. Choose another with --port`)))
@@ -225,14 +265,22 @@ const open = Command.make(
       Options.withDefault(0),
       Options.withDescription("Port for --serve (default: any free one)")
     ),
+    traceUrl: Flags.optional(
+      Options.text("trace-url").pipe(
+        Options.withDescription(
+          "Where traces are looked at, with {traceId} in it (default: the environment variable RUNLET_TRACE_URL)"
+        )
+      )
+    ),
     json: Flags.json
   },
-  ({ file, json, port, serve: isServed }) =>
+  ({ file, json, port, serve: isServed, traceUrl }) =>
     Effect.gen(function* () {
-      if (!isServed) return yield* Screen.interruptible(timeline(file, json))
+      const template = yield* templateOf(traceUrl)
+      if (!isServed) return yield* Screen.interruptible(timeline(file, json, template))
       if (json) return yield* ofCode(2, "Give either --serve or --json, not both")
       if (port < 0 || port > 65_535) return yield* ofCode(2, "--port must be from 0 to 65535")
-      yield* serve(file, port)
+      yield* serve(file, port, template)
     })
 ).pipe(Command.withDescription("Check a trace file, and print its timeline or show it in the replay page"))
 

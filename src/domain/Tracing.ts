@@ -12,8 +12,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as FiberId from "effect/FiberId"
 import * as Tracer from "effect/Tracer"
-
-const form = /^00-((?!0{32})[0-9a-f]{32})-((?!0{16})[0-9a-f]{16})-([0-9a-f]{2})$/
+import * as TraceLink from "./TraceLink.js"
 
 /**
  * The span that a W3C `traceparent` names; `undefined` for anything else.
@@ -22,10 +21,8 @@ const form = /^00-((?!0{32})[0-9a-f]{32})-((?!0{16})[0-9a-f]{16})-([0-9a-f]{2})$
  * @category propagation
  */
 export const parse = (text: string | undefined): Tracer.ExternalSpan | undefined => {
-  const [, traceId, spanId, flags] = form.exec(text ?? "") ?? []
-  return traceId === undefined || spanId === undefined || flags === undefined
-    ? undefined
-    : Tracer.externalSpan({ traceId, spanId, sampled: (Number.parseInt(flags, 16) & 1) === 1 })
+  const names = TraceLink.read(text)
+  return names && Tracer.externalSpan(names)
 }
 
 /**
@@ -37,7 +34,7 @@ export const parse = (text: string | undefined): Tracer.ExternalSpan | undefined
 export const traceparent = (span: Tracer.AnySpan | undefined): string | undefined => {
   if (span === undefined || !span.sampled) return undefined
   const text = `00-${span.traceId}-${span.spanId}-01`
-  return form.test(text) ? text : undefined
+  return TraceLink.read(text) && text
 }
 
 /**

@@ -63,8 +63,17 @@ const file = (path: string, text: string, cacheControl: string) => {
 
 type Route = readonly [path: HttpRouter.PathInput, response: ReturnType<typeof file>]
 
+const entities: { readonly [character: string]: string } = { "&": "&amp;", '"': "&quot;", "<": "&lt;" }
+
+/** Tells a page something, without a script in it. */
+const telling = (html: string, name: string, content: string): string =>
+  html.replace(
+    "</head>",
+    () => `<meta name="${name}" content="${content.replace(/[&"<]/g, (one) => entities[one] ?? one)}"></head>`
+  )
+
 /** The routes of the built pages. They are read once, so that no address can name any other file. */
-const pages = Effect.gen(function* () {
+const pages = Effect.fnUntraced(function* (traceUrl: string | undefined) {
   const fs = yield* FileSystem.FileSystem
   const directories = places.map((place) => fileURLToPath(new URL(place, import.meta.url)))
   const directory = yield* Effect.findFirst(directories, (path) =>
@@ -72,7 +81,10 @@ const pages = Effect.gen(function* () {
   )
   if (directory._tag === "None") return []
   const read = (name: string, path: HttpRouter.PathInput, cacheControl: string) =>
-    Effect.map(fs.readFileString(directory.value + name), (text): Route => [path, file(name, text, cacheControl)])
+    Effect.map(fs.readFileString(directory.value + name), (text): Route => {
+      const told = traceUrl !== undefined && name === "replay.html" ? telling(text, "trace-url", traceUrl) : text
+      return [path, file(name, told, cacheControl)]
+    })
   const [documents, assets] = yield* Effect.all([
     fs.readDirectory(directory.value),
     fs.readDirectory(`${directory.value}assets`)
@@ -89,16 +101,22 @@ const openApi = OpenApi.fromApi(RunsApi)
 
 /**
  * Adds the pages and the OpenAPI document to the server's routes. Without a build of the pages there are none.
+ * `traceUrl`: where a person looks at traces, with `{traceId}` in it, for the replay page.
  *
  * @since 0.1.0
  * @category layers
  */
-export const layer: Layer.Layer<never, never, FileSystem.FileSystem> = HttpApiBuilder.Router.use((router) =>
-  Effect.gen(function* () {
-    yield* router.get(
-      "/openapi.json",
-      Effect.succeed(HttpServerResponse.unsafeJson(openApi, { headers: { "cache-control": "no-cache" } }))
-    )
-    for (const [path, response] of yield* Effect.orDie(pages)) yield* router.get(path, response)
-  })
-)
+export const layer = ({
+  traceUrl
+}: {
+  readonly traceUrl?: string | undefined
+}): Layer.Layer<never, never, FileSystem.FileSystem> =>
+  HttpApiBuilder.Router.use((router) =>
+    Effect.gen(function* () {
+      yield* router.get(
+        "/openapi.json",
+        Effect.succeed(HttpServerResponse.unsafeJson(openApi, { headers: { "cache-control": "no-cache" } }))
+      )
+      for (const [path, response] of yield* Effect.orDie(pages(traceUrl))) yield* router.get(path, response)
+    })
+  )

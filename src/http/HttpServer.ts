@@ -34,7 +34,8 @@ import { RunsApi } from "./RunsApi.js"
 import * as Serving from "./Serving.js"
 
 /**
- * `port` 0 takes any free one; the address is in the layer's `HttpServer`.
+ * - `port`: 0 takes any free one; the address is in the layer's `HttpServer`
+ * - `traceUrl`: where a person looks at traces, with `{traceId}` in it, for the replay page to link to
  *
  * @since 0.1.0
  * @category models
@@ -43,6 +44,7 @@ export interface Options {
   readonly host?: string | undefined
   readonly port?: number | undefined
   readonly limits?: Partial<Limits.Limits> | undefined
+  readonly traceUrl?: string | undefined
 }
 
 /** How often connections that became idle are closed while the server stops. */
@@ -132,7 +134,7 @@ export const layer = (
   )
   const api = HttpApiBuilder.api(RunsApi).pipe(Layer.provide(groups), Layer.provide(layerAuthorization))
   return Layer.scoped(PlatformServer.HttpServer, serve(options)).pipe(
-    Layer.provide([api, Assets.layer, Errors.layer]),
+    Layer.provide([api, Assets.layer(options), Errors.layer]),
     Layer.provide([HttpApiBuilder.Router.Live, HttpApiBuilder.Middleware.layer]),
     Layer.provide(NodeHttpServer.layerContext),
     Layer.provide(serving)

@@ -7,6 +7,7 @@
 import * as Schema from "effect/Schema"
 import * as Struct from "effect/Struct"
 import { Limits, ResumeOptions } from "../domain/Limits.js"
+import { isTemplate } from "../domain/TraceLink.js"
 import { HttpToolConfig } from "../tool/HttpTool.js"
 
 const filled = Schema.String.pipe(Schema.minLength(1, { message: () => "must not be empty" }))
@@ -15,6 +16,9 @@ const url = Schema.String.pipe(
   Schema.filter((text) => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol), {
     message: () => "must be an http or https address"
   })
+)
+const traceUrl = Schema.String.pipe(
+  Schema.filter(isTemplate, { message: () => "must be an http or https address with {traceId} in it" })
 )
 const milliseconds = Schema.Int.pipe(Schema.positive())
 const headers = Schema.optionalWith(Schema.Record({ key: filled, value: secret }), { default: () => ({}) })
@@ -176,6 +180,13 @@ export const Config = Schema.Struct({
       allowHosts: Schema.optionalWith(Schema.NullOr(Schema.Array(filled)), { default: () => null })
     }),
     { default: () => ({ allowHosts: null }) }
+  ),
+  telemetry: Schema.optionalWith(
+    Schema.Struct({
+      /** Where a person looks at traces, with `{traceId}` in it. */
+      traceUrl: Schema.optionalWith(Schema.NullOr(traceUrl), { default: () => null })
+    }),
+    { default: () => ({ traceUrl: null }) }
   ),
   retention: Schema.optionalWith(
     Schema.Struct({

@@ -108,6 +108,11 @@ describe("configuration", () => {
     [{ limit: {} }, "limit: is not known here"],
     [{ limits: { maxIterationz: 1 } }, "limits.maxIterationz: is not known here"],
     [{ limits: { maxIterations: 0 } }, "limits.maxIterations: "],
+    [
+      { telemetry: { traceUrl: "https://a.example/" } },
+      "telemetry.traceUrl: must be an http or https address with {traceId}"
+    ],
+    [{ telemetry: { traceUrl: "javascript:{traceId}" } }, "telemetry.traceUrl: must be an http or https address"],
     [{ limits: { maxIterations: "8" } }, "limits.maxIterations: "],
     [{ port: 70_000 }, "port: "],
     [{ auth: { jwt: {} } }, "auth.jwt"],

@@ -123,6 +123,35 @@ describe("trace open", () => {
     expect(harmful.exec(json.out)).toBeNull()
   })
 
+  test("tells the traces of its attempts, as links where it is said where they are kept", async () => {
+    const traced = join(dir, "traced.jsonl")
+    const trace1 = "4bf92f3577b34da6a3ce929d0e0e4736"
+    const lines = linesOf(readFileSync(file, "utf8"))
+    writeFileSync(
+      traced,
+      lines
+        .map((line) =>
+          line.replace('"type":"run-start"', `"type":"run-start","trace":"00-${trace1}-00f067aa0ba902b7-01"`)
+        )
+        .join("\n")
+    )
+    const url = "https://traces.example.com/{traceId}"
+    const plain = await trace("open", traced)
+    expect(plain.out).toContain(`\ntrace of attempt 1  ${trace1}\n`)
+    const linked = await trace("open", traced, "--trace-url", url)
+    expect(linked.out).toContain(`\ntrace of attempt 1  https://traces.example.com/${trace1}\n`)
+    const json = await run(["trace", "open", traced, "--json"], { env: { RUNLET_TRACE_URL: url } })
+    expect(JSON.parse(json.out).traces).toEqual([
+      { attempt: 1, traceId: trace1, url: `https://traces.example.com/${trace1}` }
+    ])
+    expect(JSON.parse((await trace("open", file, "--json")).out).traces).toEqual([])
+    const refused = await trace("open", traced, "--trace-url", "javascript:{traceId}")
+    expect([refused.code, refused.err]).toEqual([
+      2,
+      "--trace-url must be an http or https address with {traceId} in it\n"
+    ])
+  })
+
   const broken: ReadonlyArray<readonly [string, (lines: Array<string>) => string, RegExp]> = [
     [
       "is cut within a line",

@@ -44,6 +44,27 @@ const nasty = Told.tell({ n: 23 }, [
 const removed = Told.tell({ n: 24 }, [...Told.text("It is all that is left."), ...Told.done()])
 const golden = (name: string) => readFileSync(join(import.meta.dirname, `../golden/${name}.jsonl`), "utf8")
 const recovered = Trace.read(golden("recovered-run")).envelopes
+const traceOf = (digit: string) => ({ trace: `00-${digit.repeat(32)}-${digit.repeat(16)}-01` })
+/** A run whose second attempt is in a trace of its own. */
+const traced = Told.tell({ n: 25 }, [
+  ...Told.text("Once"),
+  {
+    type: "run-resumed",
+    attempt: 2,
+    reason: "resume",
+    checkpointSeq: 4,
+    textLength: 0,
+    reasoningLength: 0,
+    droppedToolCallIds: [],
+    ...traceOf("b")
+  },
+  { type: "run-status", status: "streaming" },
+  ...Told.text("Twice", "1.again"),
+  ...Told.done()
+]).map(({ event, ...envelope }) => ({
+  ...envelope,
+  event: event.type === "run-start" ? { ...event, ...traceOf("a") } : event
+}))
 const others = Told.tell({ n: 31 }, [...Told.text("This is Alice's."), ...Told.done()])
 
 let directory: string
@@ -59,7 +80,8 @@ let writes: Array<string> = []
 const kept = {
   models: { demo: { provider: "demo" } },
   defaultModel: "demo",
-  retention: { eventsMs: 1e13, runsMs: 1e13 }
+  retention: { eventsMs: 1e13, runsMs: 1e13 },
+  telemetry: { traceUrl: 'https://traces.example.com/t/{traceId}?span={spanId}&of="<runs>"' }
 }
 const file = (name: string, content: string) => {
   const path = join(directory, name)
@@ -78,6 +100,7 @@ beforeAll(async () => {
     { log: second, question: "What is a cat?", again: true },
     { log: nasty, question: hostile },
     { log: recovered, question: "Recovered" },
+    { log: traced, question: "Where is its trace?" },
     { log: removed, question: "What was it?", compacted: true }
   ])
   server = await Server.start(config, data)
@@ -243,6 +266,19 @@ describe("the page", () => {
     await page.waitForSelector(`a[href="/runs/${second[0]?.runId}/replay"]`)
     await page.goBack()
     await seqIs(first.length)
+  })
+
+  test("leads to the trace of the attempt on display, where one is kept", async () => {
+    const trace = () => page.getAttribute("#trace", "href", { timeout: 2000 })
+    await show(traced, "#3")
+    const to = (digit: string) =>
+      `https://traces.example.com/t/${digit.repeat(32)}?span=${digit.repeat(16)}&of="<runs>"`
+    expect(await trace()).toBe(to("a"))
+    await press("End")
+    await page.waitForFunction((wanted) => document.querySelector("#trace")?.getAttribute("href") === wanted, to("b"))
+    expect(await page.getAttribute("#trace", "rel")).toBe("noopener noreferrer")
+    await show(first)
+    expect(await page.$("#trace")).toBeNull()
   })
 
   test("finds what was written, over the pieces that it came in, and steps through it", async () => {

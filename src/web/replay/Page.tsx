@@ -6,6 +6,7 @@
  */
 import { useSignal } from "@preact/signals"
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks"
+import * as TraceLink from "../../domain/TraceLink.js"
 import { language, languages, setLanguage, t } from "../i18n/index.js"
 import { setTheme, theme, themes } from "../Theme.js"
 import { when } from "../ui/Format.js"
@@ -22,6 +23,7 @@ import { Start, Unsound } from "./Start.js"
 import { Timeline } from "./Timeline.js"
 import * as Tone from "./Tone.js"
 import * as Trace from "./Trace.js"
+import { traceUrl } from "./TraceUrl.js"
 import { Transport } from "./Transport.js"
 
 const download = (recording: Recording.Recording) => {
@@ -139,6 +141,7 @@ const Head = ({ onBeside, onOpen, replay }: HeadProps) => {
   const now = state.value
   const none = Recording.size(recording.value) === 0
   const question = tape?.question.value ?? ""
+  const trace = TraceLink.to(traceUrl, now.trace)
   const conversation = tape?.snapshot.value?.conversationId ?? ""
   return (
     <header class="head">
@@ -176,6 +179,18 @@ const Head = ({ onBeside, onOpen, replay }: HeadProps) => {
       </button>
       <div id="tools" class="tools" popover="auto">
         <Keys />
+        {trace !== undefined && (
+          <a
+            class="button quiet"
+            id="trace"
+            href={trace}
+            target="_blank"
+            rel="noopener noreferrer"
+            title={t("replay.traceHint")}
+          >
+            {t("replay.trace")}
+          </a>
+        )}
         {!none && <Versions replay={replay} onFile={onBeside} />}
         <button type="button" class="quiet" id="open" title={t("replay.openHint")} onClick={onOpen}>
           {t("replay.open")}
