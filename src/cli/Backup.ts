@@ -9,6 +9,7 @@ import type * as FileSystem from "@effect/platform/FileSystem"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as Config from "../node/Config.js"
+import * as Postgres from "../store/Postgres.js"
 import * as SqliteBackup from "../store/SqliteBackup.js"
 import { type Failure, ofCode, ofConfig } from "./Failure.js"
 import * as Flags from "./Flags.js"
@@ -39,6 +40,9 @@ export const backup = (
 ): Effect.Effect<void, Failure, FileSystem.FileSystem> =>
   Effect.gen(function* () {
     const { data } = yield* Effect.mapError(Config.load(given), ofConfig)
+    if (Postgres.isAddress(data)) {
+      return yield* ofCode(1, `This copies SQLite files. Save ${Postgres.nameOf(data)} with \`pg_dump\``)
+    }
     const saved = yield* Effect.mapError(SqliteBackup.backup(data, file), (error) => refusal(error, data, file))
     yield* Console.log(`Saved ${saved.runs} runs of ${data} to ${file} (${bytes(saved.bytes)})`)
   })

@@ -1,5 +1,5 @@
 /**
- * Runs in a database file, beside whoever serves it. What is read is read only; what is written is one transaction,
+ * Runs in a database, beside whoever serves it. What is read is read only; what is written is one transaction,
  * which a server that executes the run finds out by itself.
  *
  * @since 0.1.0
@@ -10,6 +10,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
+import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { Envelope } from "../domain/Envelope.js"
@@ -23,13 +24,14 @@ import * as Reading from "../engine/Reading.js"
 import * as RunLog from "../engine/RunLog.js"
 import * as NodeProcess from "../node/NodeProcess.js"
 import * as ListCursor from "../store/ListCursor.js"
+import * as Postgres from "../store/Postgres.js"
 import { type RunRow, RunStore, type StoreError } from "../store/RunStore.js"
 import * as Sqlite from "../store/Sqlite.js"
 import { Failure, ofCode } from "./Failure.js"
 import type { Source } from "./Source.js"
 
 /**
- * A database file, and whose runs are looked at: those of `user` alone.
+ * A database file or the address of a PostgreSQL database, and whose runs are looked at: those of `user` alone.
  *
  * @since 0.1.0
  * @category models
@@ -44,12 +46,15 @@ const pageSize = 500
 const pollMs = 100
 
 const explain =
-  ({ data }: DataFile) =>
+  (file: DataFile) =>
   (error: unknown): Failure => {
     if (error instanceof Failure) return error
+    const data = Postgres.nameOf(file.data)
     if (Predicate.hasProperty(error, "_tag") && error._tag === "StoreError") {
-      const { reason } = error as StoreError
-      switch (reason) {
+      const failure = error as StoreError
+      const known = failure.reason === "newer" ? undefined : Postgres.reasonOf(failure)
+      if (known !== undefined) return ofCode(1, `The database ${data} ${known}`)
+      switch (failure.reason) {
         case "newer":
           return ofCode(1, `The database ${data} was changed by a newer version of Runlet. Use that version`)
         case "corrupt":
@@ -69,8 +74,14 @@ const explain =
 const opened = (file: DataFile, readonly: boolean): Effect.Effect<RunStore["Type"], Failure, Scope.Scope> =>
   Effect.suspend(() => {
     const { data } = file
-    if (!existsSync(data)) return Effect.fail(ofCode(1, `There is no database ${data}. Choose one with --data`))
-    return Layer.build(Sqlite.layerExisting({ filename: data, readonly })).pipe(
+    const isAddress = Postgres.isAddress(data)
+    if (!isAddress && !existsSync(data)) {
+      return Effect.fail(ofCode(1, `There is no database ${data}. Choose one with --data`))
+    }
+    const existing = isAddress
+      ? Postgres.layerExisting({ url: Redacted.make(data) })
+      : Sqlite.layerExisting({ filename: data, readonly })
+    return Layer.build(existing).pipe(
       Effect.flatMap((context) => Effect.provide(RunStore, context)),
       Effect.mapError(explain(file))
     )
@@ -92,7 +103,8 @@ const badCursor = ofCode(2, "--cursor must be the nextCursor of the page before"
  */
 export const make = (file: DataFile): Effect.Effect<Source, Failure, Scope.Scope> =>
   Effect.gen(function* () {
-    const { data, user } = file
+    const { user } = file
+    const data = Postgres.nameOf(file.data)
     const told = explain(file)
     const store = yield* opened(file, true)
     const noRun = new Failure({

@@ -9,6 +9,7 @@ import type * as FileSystem from "@effect/platform/FileSystem"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as Config from "../node/Config.js"
+import * as Postgres from "../store/Postgres.js"
 import * as SqliteDoctor from "../store/SqliteDoctor.js"
 import { type Failure, ofCode, ofConfig } from "./Failure.js"
 import * as Flags from "./Flags.js"
@@ -87,6 +88,9 @@ export const doctor = (
 ): Effect.Effect<void, Failure, FileSystem.FileSystem> =>
   Effect.gen(function* () {
     const { data } = yield* Effect.mapError(Config.load(given), ofConfig)
+    if (Postgres.isAddress(data)) {
+      return yield* ofCode(1, `This examines SQLite files. Examine ${Postgres.nameOf(data)} with \`pg_amcheck\``)
+    }
     const look = how.repair ? SqliteDoctor.repair : SqliteDoctor.examine
     const report = yield* Effect.mapError(look(data), (error) => refusal(error, data))
     const lines = how.json ? [JSON.stringify({ data, ...report }, undefined, 2)] : text(data, report)

@@ -80,7 +80,11 @@ export const server = { url, tokenFile }
 export const place = {
   ...server,
   data: optional(
-    Options.text("data").pipe(Options.withDescription("Database file to look into, instead of asking a server"))
+    Options.text("data").pipe(
+      Options.withDescription(
+        "Database file, or address of a PostgreSQL database, to look into instead of asking a server"
+      )
+    )
   ),
-  user: optional(Options.text("user").pipe(Options.withDescription("Whose runs of the database file (default local)")))
+  user: optional(Options.text("user").pipe(Options.withDescription("Whose runs of the database (default local)")))
 }

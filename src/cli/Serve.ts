@@ -22,6 +22,7 @@ import * as JwtCredentials from "../http/JwtCredentials.js"
 import * as TokenCredentials from "../http/TokenCredentials.js"
 import * as Config from "../node/Config.js"
 import * as Telemetry from "../node/Telemetry.js"
+import * as Postgres from "../store/Postgres.js"
 import type { StoreError } from "../store/RunStore.js"
 import { Failure, ofConfig } from "./Failure.js"
 import * as Flags from "./Flags.js"
@@ -53,7 +54,13 @@ const cannotListen = ({ cause }: ServeError, { host, port }: Config.Config): Fai
   })
 }
 
-const cannotOpen = ({ reason }: StoreError, { data }: Config.Config): Failure => {
+const cannotOpen = (error: StoreError, { data }: Config.Config): Failure => {
+  const { reason } = error
+  if (Postgres.isAddress(data)) {
+    const newer = "was changed by a newer version of Runlet. Use that version, or choose another database"
+    const why = reason === "newer" ? newer : (Postgres.reasonOf(error) ?? "can not be used")
+    return new Failure({ message: `The database ${Postgres.nameOf(data)} ${why}`, exitCode: 1 })
+  }
   const reasons = {
     corrupt: "is damaged. See what `runlet doctor` says, restore a backup, or choose another with --data",
     newer: "was changed by a newer version of Runlet. Use that version, or choose another database with --data",

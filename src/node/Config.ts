@@ -13,6 +13,7 @@ import type { ParseError } from "effect/ParseResult"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as Issues from "../http/Issues.js"
+import * as Postgres from "../store/Postgres.js"
 import * as JsonText from "../tool/JsonText.js"
 import * as ConfigSchema from "./ConfigSchema.js"
 import * as ConfigSecrets from "./ConfigSecrets.js"
@@ -200,6 +201,9 @@ const connect = (
   if (twice !== -1) return Either.left(wrong(`tools[${twice}].name`, "is the name of an earlier tool"))
   const foreign = addresses(config).find(([, url]) => !Outgoing.isAllowed(config.outgoing.allowHosts, url))
   if (foreign !== undefined) return Either.left(wrong(foreign[0], "its host is not in outgoing.allowHosts"))
+  if (Postgres.isAddress(config.data) && !/^postgres(ql)?:\/\/[^/]*\/[^/]+$/i.test(config.data.replace(/\?.*$/s, ""))) {
+    return Either.left(wrong("data", "must be a file, or an address like postgres://user:password@host:5432/database"))
+  }
   const secrets = [...ConfigSecrets.ofConfig(config), ...fromEnvironment].map((text) => Redacted.make(text))
   return Either.right({ ...config, defaultModel, secrets })
 }

@@ -5,6 +5,7 @@
  */
 import * as Redacted from "effect/Redacted"
 import * as Values from "../domain/SecretValues.js"
+import * as Postgres from "../store/Postgres.js"
 import type * as ConfigSchema from "./ConfigSchema.js"
 
 type Path = ReadonlyArray<string | number>
@@ -67,6 +68,15 @@ const ofJwt = (jwt: ConfigSchema.JwtConfig | null): ReadonlyArray<string> => {
   return "secret" in jwt ? [Redacted.value(jwt.secret)] : Values.ofUrl(jwt.jwksUrl)
 }
 
+// The options of such an address are words.
+const ofDatabase = (data: string): ReadonlyArray<string> => {
+  if (!Postgres.isAddress(data) || !URL.canParse(data)) return []
+  const address = new URL(data)
+  const password = address.searchParams.get("password")
+  address.search = ""
+  return [...Values.ofUrl(address.href), ...(password === null ? [] : [password])]
+}
+
 /**
  * What is secret in a configuration by the meaning of its keys.
  *
@@ -81,6 +91,7 @@ export const ofConfig = (config: typeof ConfigSchema.Config.Type): ReadonlyArray
     ...ofHeaders(headers)
   ]),
   ...Object.values(config.mcpServers).flatMap(ofMcpServer),
+  ...ofDatabase(config.data),
   ...config.auth.tokens.map(({ token }) => Redacted.value(token)),
   ...ofJwt(config.auth.jwt)
 ]

@@ -1,5 +1,5 @@
 /**
- * The whole stack as one layer: SQLite, ids, leases, resume policy and engine, for programs that run on Node.
+ * The whole stack as one layer: SQLite or PostgreSQL, ids, leases, resume policy and engine, for programs that run on Node.
  *
  * @since 0.1.0
  */
@@ -7,19 +7,23 @@ import { mkdirSync } from "node:fs"
 import { dirname } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
 import type { Agent } from "../agent/Agent.js"
 import * as Ids from "../domain/Ids.js"
 import type { ResumeOptions } from "../domain/Limits.js"
 import * as Engine from "../engine/Engine.js"
 import type { RunEngine } from "../engine/RunEngine.js"
 import * as ResumePolicy from "../resume/ResumePolicy.js"
+import * as Postgres from "../store/Postgres.js"
 import { type RunStore, StoreError } from "../store/RunStore.js"
 import * as Sqlite from "../store/Sqlite.js"
 import type { ReadClient, WriteClient } from "../tool/SqlClients.js"
 import * as NodeProcess from "./NodeProcess.js"
 
 /**
- * - `filename`: the SQLite file (default `./.runlet/runlet.db`); its directory is created, readable by its owner alone
+ * - `data`: the address of a PostgreSQL database (`postgres://…`), or an SQLite file (default `./.runlet/runlet.db`),
+ *   whose directory is created, readable by its owner alone
+ * - `filename`: an SQLite file, whatever its name looks like
  * - `synchronous`: see `Sqlite.SqliteOptions`
  * - `policy`: how runs go on after a crash (default: restart the iteration)
  *
@@ -27,6 +31,7 @@ import * as NodeProcess from "./NodeProcess.js"
  * @category models
  */
 export interface Options extends Engine.EngineOptions {
+  readonly data?: string | undefined
   readonly filename?: string | undefined
   readonly synchronous?: "full" | "normal" | undefined
   readonly policy?: Layer.Layer<ResumePolicy.ResumePolicy> | undefined
@@ -52,15 +57,17 @@ export const policyOf = (name: ResumeOptions["policy"]): Layer.Layer<ResumePolic
 }
 
 /**
- * The store in a file, and the clients that tools may use for exactly-once writes.
+ * The store, and the clients that tools may use for exactly-once writes.
  *
  * @since 0.1.0
  * @category layers
  */
 export const layerStore = (
-  options: Pick<Options, "filename" | "synchronous">
+  options: Pick<Options, "data" | "filename" | "synchronous">
 ): Layer.Layer<RunStore | WriteClient | ReadClient, StoreError> => {
-  const filename = options.filename ?? defaultFilename
+  const { data = defaultFilename } = options
+  if (options.filename === undefined && Postgres.isAddress(data)) return Postgres.layer({ url: Redacted.make(data) })
+  const filename = options.filename ?? data
   const directory = Effect.try({
     try: () => mkdirSync(dirname(filename), { recursive: true, mode: 0o700 }),
     catch: (cause) => new StoreError({ reason: "unavailable", method: "open", cause })

@@ -16,9 +16,11 @@ import { withFallback } from "../model/Fallback.js"
 import type { Model } from "../model/Model.js"
 import * as OpenAiCompatible from "../model/OpenAiCompatible.js"
 import * as SqlErrors from "../store/internal/sqlErrors.js"
+import * as Postgres from "../store/Postgres.js"
 import type { StoreError } from "../store/RunStore.js"
 import { Documents } from "../tool/documents/Documents.js"
 import * as DocumentTools from "../tool/documents/DocumentTools.js"
+import * as PostgresDocuments from "../tool/documents/PostgresDocuments.js"
 import * as SqliteDocuments from "../tool/documents/SqliteDocuments.js"
 import * as HttpTool from "../tool/HttpTool.js"
 import type { Tool } from "../tool/Tool.js"
@@ -141,8 +143,9 @@ const openDocuments: Layer.Layer<never, never, Documents> = Layer.unwrapEffect(
  * @category layers
  */
 export const layer = (config: Config): Layer.Layer<RunEngine, ConfigError | StoreError> => {
-  const store = Runlet.layerStore({ filename: config.data })
-  const workspace = Layer.mapError(SqliteDocuments.layer, SqlErrors.refail("open"))
+  const store = Runlet.layerStore({ data: config.data })
+  const documents = Postgres.isAddress(config.data) ? PostgresDocuments.layer : SqliteDocuments.layer
+  const workspace = Layer.mapError(documents, SqlErrors.refail("open"))
   return Runlet.layerEngine({
     policy: Runlet.policyOf(config.resume.policy),
     retention: config.retention,

@@ -7,6 +7,7 @@ import type { SqlError } from "@effect/sql/SqlError"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Predicate from "effect/Predicate"
 import type * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import { v7 } from "uuid"
@@ -44,6 +45,44 @@ export interface PostgresOptions {
  * @category predicates
  */
 export const isAddress = (data: string): boolean => /^postgres(ql)?:\/\//i.test(data)
+
+/**
+ * A data setting as people may read it: of an address the user, the host and the database.
+ *
+ * @since 0.1.0
+ * @category conversions
+ */
+export const nameOf = (data: string): string => {
+  if (!isAddress(data)) return data
+  if (!URL.canParse(data)) return "postgres://…"
+  const { host, pathname, username } = new URL(data)
+  return `postgres://${username === "" ? "" : `${username}@`}${host}${pathname}`
+}
+
+/**
+ * Why a database can not be used, in a phrase that follows its name, where the error tells.
+ *
+ * @since 0.1.0
+ * @category conversions
+ */
+export const reasonOf = (error: StoreError): string | undefined => {
+  const { cause } = error
+  const fault = Predicate.hasProperty(cause, "cause") ? cause.cause : undefined
+  if (!(fault instanceof PgClient.PgFault)) return undefined
+  switch (fault.code) {
+    case "28P01":
+    case "28000":
+      return "refuses its user or password"
+    case "3D000":
+      return "does not exist. Create it with `createdb`"
+    case "42501":
+      return "may not be changed by its user. Let the user create tables in its schema"
+    case "42P07":
+      return "has tables of other programs with the same names. Choose another database"
+    default:
+      return `can not be reached: ${fault.message}`
+  }
+}
 
 const defaults = { writers: 4, readers: 4, pollMs: 2000 }
 
