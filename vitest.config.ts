@@ -13,7 +13,12 @@ export default defineConfig({
   },
   test: {
     include: ["test/**/*.test.ts", "test/**/*.test.tsx"],
-    exclude: ["test/bench/**", "node_modules/**"],
+    // The scenarios of one server are minutes more when they are played over a fleet.
+    exclude: [
+      "test/bench/**",
+      "node_modules/**",
+      ...(process.env.RUNLET_FLEET === "all" ? [] : ["test/fleet/scenarios/**"])
+    ],
     globalSetup: ["test/postgres/support/global.ts"],
     testTimeout: 60_000,
     hookTimeout: 60_000,

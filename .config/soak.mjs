@@ -20,6 +20,8 @@ do {
     RUNLET_KILLS: "216",
     RUNLET_KILL_MINUTES: "5",
     RUNLET_RETAINED: "1000",
+    RUNLET_FLEET_RUNS: "300",
+    RUNLET_FLEET_SECONDS: "120",
     ...process.env,
     RUNLET_SEED: seed
   }
@@ -33,6 +35,7 @@ do {
       "test/kill/kill.test.ts",
       "test/kill/minute.test.ts",
       "test/faults/retention.test.ts",
+      "test/fleet/load.test.ts",
       "--testTimeout",
       "3600000"
     ],

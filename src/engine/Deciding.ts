@@ -90,7 +90,7 @@ export const decide = (
     const found = yield* env.store.find({ runId, userId: user })
     if (Option.isNone(found)) return yield* noRun
     const row = found.value
-    const state = supervisor.active(row.key)?.writer.state ?? (yield* RunLog.load(env.store, row))
+    const state = yield* RunLog.current(env.store, row, supervisor.active(row.key))
     const call = pendingCall(state, approvalId)
     if (call === undefined) return yield* decidedBefore(env, row, approvalId, request)
     const input = yield* checkRequest(env, row, call, request)

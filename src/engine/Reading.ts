@@ -50,7 +50,7 @@ const withQueue = <A extends { readonly status: RunStatus.RunStatus }>(
   })
 
 /**
- * The run as it stands, from memory where this process executes it and from the store otherwise.
+ * The run as it stands, with whatever any process has written to it.
  *
  * @since 0.1.0
  * @category reading
@@ -62,7 +62,7 @@ export const snapshot = (
 ): Effect.Effect<Snapshot.Snapshot, NotFound | StoreError> =>
   Effect.gen(function* () {
     const row = yield* owned(env, runId)
-    const state = supervisor.active(row.key)?.writer.state ?? (yield* RunLog.load(env.store, row))
+    const state = yield* RunLog.current(env.store, row, supervisor.active(row.key))
     return yield* withQueue(env, row, Snapshot.of(state))
   })
 

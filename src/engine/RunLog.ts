@@ -70,6 +70,22 @@ export const load = (
   })
 
 /**
+ * The state of a run as of its row: from memory where this process executes it and nobody else has written to it since,
+ * and from the store otherwise.
+ *
+ * @since 0.1.0
+ * @category reading
+ */
+export const current = (
+  store: RunStore["Type"],
+  row: RunRow,
+  active: { readonly writer: { readonly state: Fold.RunState } } | undefined
+): Effect.Effect<Fold.RunState, StoreError> =>
+  active !== undefined && active.writer.state.seq >= row.lastSeq
+    ? Effect.succeed(active.writer.state)
+    : load(store, row)
+
+/**
  * The state that the events of a run alone come to; `undefined` where one of them is missing.
  *
  * @since 0.1.0

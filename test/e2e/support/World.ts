@@ -70,6 +70,12 @@ const leaksIn = (dir: string): ReadonlyArray<string> =>
     return [apiKey, toolSecret].some((secret) => bytes.includes(secret))
   })
 
+/** How a world gets its server, and what nobody may read is looked for; suites over several servers do it otherwise. */
+export const serving = {
+  start: Server.start,
+  leaks: async (data: string): Promise<ReadonlyArray<string>> => leaksIn(dirname(data))
+}
+
 export const start = async (options: Options = {}): Promise<World> => {
   const [upstream, tools] = await Promise.all([Upstream.start(), ToolServer.start()])
   const dir = mkdtempSync(join(tmpdir(), "runlet-e2e-"))
@@ -95,7 +101,7 @@ export const start = async (options: Options = {}): Promise<World> => {
       ...options.config
     })
   )
-  let server = await Server.start(file, data, options.flags, options.how)
+  let server = await serving.start(file, data, options.flags, options.how)
   let past = ""
   const url = () => server.url
   const client = Client.make(url)
@@ -112,13 +118,13 @@ export const start = async (options: Options = {}): Promise<World> => {
     restart: async (how = options.how) => {
       await server.stop()
       past += server.output()
-      server = await Server.start(file, data, options.flags, how)
+      server = await serving.start(file, data, options.flags, how)
     },
     check: (run, rules) => Rules.check(world, typeof run === "string" ? run : run.runId, rules),
     stop: async () => {
       await server.stop()
       await Promise.all([upstream.stop(), tools.stop()])
-      const leaks = leaksIn(dirname(data))
+      const leaks = await serving.leaks(data)
       if (leaks.length > 0) throw new Error(`Secrets were stored: ${leaks.join(", ")}`)
       rmSync(dir, { recursive: true, force: true })
     }

@@ -13,6 +13,8 @@ export interface Turn {
   readonly pieces: number
   readonly reasoning?: number
   readonly calls?: ReadonlyArray<PlannedCall>
+  /** Milliseconds between its pieces. */
+  readonly pieceMs?: number
   /** The first answer of this turn breaks off after so many pieces. */
   readonly cutAt?: number
 }
@@ -90,6 +92,12 @@ export const plans = {
   short: { turns: [{ pieces: 2 }] },
   long: { turns: [{ pieces: 150 }] },
   longer: { turns: [{ pieces: 300 }] },
+  calm: {
+    turns: [
+      { pieces: 20, pieceMs: 200, calls: [lookup("harbour")] },
+      { pieces: 20, pieceMs: 200 }
+    ]
+  },
   endless: { turns: [{ pieces: 20_000 }] },
   hanging: {
     turns: [{ pieces: 2, calls: [{ name: "slow_lookup", input: { q: "?", delays: { beforeMs: 600_000 } } }] }, last]
@@ -118,7 +126,7 @@ export type PlanName = keyof typeof plans
 
 const isPlan = (name: string): name is PlanName => name in plans
 
-const slowOnes: ReadonlyArray<string> = ["long", "longer", "endless", "hanging", "slowWrite", "slowBlind"]
+const slowOnes: ReadonlyArray<string> = ["long", "longer", "calm", "endless", "hanging", "slowWrite", "slowBlind"]
 
 /** The plans that end within a moment. */
 export const quickPlans: ReadonlyArray<PlanName> = Object.keys(plans)
@@ -143,8 +151,8 @@ export const turnText = (turn: Turn, n: number): string =>
 /** What a run of this plan says when it completes. */
 export const wholeText = (plan: Plan): string => plan.turns.map((turn, n) => turnText(turn, n)).join("")
 
-const paced = (steps: ReadonlyArray<Script.Step>): ReadonlyArray<Script.Step> =>
-  steps.flatMap((step) => [step, Script.wait(pieceMs)])
+const paced = (steps: ReadonlyArray<Script.Step>, ms = pieceMs): ReadonlyArray<Script.Step> =>
+  steps.flatMap((step) => [step, Script.wait(ms)])
 
 /** The model of the campaign, and what it noticed. */
 export const model = () => {
@@ -189,7 +197,7 @@ export const model = () => {
     const reason = calls.length > 0 ? "tool_calls" : "stop"
     return Script.reply([
       Script.wait(10),
-      paced([...thoughts, ...words, ...calls]),
+      paced([...thoughts, ...words, ...calls], turn.pieceMs),
       Script.finish(reason),
       Script.usage(10, 5),
       Script.done

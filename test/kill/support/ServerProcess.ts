@@ -33,14 +33,16 @@ export const launch = async (options: {
   readonly config: unknown
   readonly data?: string | undefined
   readonly name?: string | undefined
+  /** Options of Node itself. */
+  readonly node?: ReadonlyArray<string> | undefined
 }): Promise<ServerProcess> => {
   if (!existsSync(bin)) throw new Error(`There is no built server at ${bin}. Run \`npm run build\` first.`)
-  const { config, dir, name = "server" } = options
+  const { config, dir, name = "server", node = [] } = options
   mkdirSync(dir, { recursive: true })
   const file = join(dir, `${name}.config.json`)
   writeFileSync(file, JSON.stringify(config))
   const data = options.data ?? join(dir, "runlet.db")
-  const child = spawn(process.execPath, [bin, "serve", "--config", file, "--port", "0", "--data", data], {
+  const child = spawn(process.execPath, [...node, bin, "serve", "--config", file, "--port", "0", "--data", data], {
     cwd: dir,
     stdio: ["ignore", "pipe", "pipe"]
   })

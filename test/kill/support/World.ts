@@ -69,6 +69,10 @@ export interface Options {
   readonly config?: object
   readonly limits?: object
   readonly resume?: object
+  /** The database (a file of its own unless said). */
+  readonly data?: string
+  /** Options of Node for every server. */
+  readonly node?: ReadonlyArray<string>
   /** Whether requests for a decision are answered and failures resumed by themselves (so unless said). */
   readonly people?: boolean
 }
@@ -140,9 +144,10 @@ export class World {
     }
   }
 
-  /** One more process on the same data. The caller ends it. */
-  launch(name: string, more: object = {}): Promise<ServerProcess> {
-    return launch({ dir: this.dir, config: { ...this.config(), ...more }, name })
+  /** One more process on the same data, or on what is said to be. The caller ends it. */
+  launch(name: string, more: object = {}, data = this.options.data): Promise<ServerProcess> {
+    const { node } = this.options
+    return launch({ dir: this.dir, config: { ...this.config(), ...more }, name, data, node })
   }
 
   async start(): Promise<void> {

@@ -1,0 +1,45 @@
+/** The end-to-end suites of one server, over several servers on one database behind a proxy. */
+import { afterAll } from "vitest"
+import * as Server from "../../e2e/support/Server.js"
+import * as World from "../../e2e/support/World.js"
+import * as Balancer from "./Balancer.js"
+import type { Data } from "./Data.js"
+
+const count = 3
+
+/** Puts several servers in the place of the one of every world that is started from now on in this file. */
+export const overFleet = (open: () => Promise<Data>): void => {
+  const opened = new Map<string, Promise<Data>>()
+  const dataOf = (path: string): Promise<Data> => {
+    const found = opened.get(path) ?? open()
+    opened.set(path, found)
+    return found
+  }
+  afterAll(async () => {
+    for (const data of opened.values()) await (await data).close()
+  })
+
+  World.serving.start = async (config, path, options, how) => {
+    const { address } = await dataOf(path)
+    const servers: Array<Server.Server> = []
+    for (let i = 0; i < count; i++) servers.push(await Server.start(config, address, options, how))
+    const balancer = await Balancer.start(() => servers.map(({ url }) => url))
+    return {
+      url: balancer.url,
+      pid: servers[0]?.pid ?? -1,
+      output: () => servers.map(({ output }) => output()).join("\n"),
+      exited: Promise.all(servers.map(({ exited }) => exited)).then(([first]) => first ?? { code: null, signal: null }),
+      signal: (signal) => {
+        for (const server of servers) server.signal(signal)
+      },
+      stop: async () => {
+        for (const server of servers) await server.stop()
+        await balancer.stop()
+      }
+    }
+  }
+  World.serving.leaks = async (path) => {
+    const data = await dataOf(path)
+    return data.tablesWith([World.apiKey, World.toolSecret])
+  }
+}
