@@ -153,23 +153,7 @@ const make = (
             })
           )
         ),
-      conversation: (conversationId) =>
-        available(
-          Effect.gen(function* () {
-            const found = yield* store.conversation({ conversationId, userId: yield* CurrentUser })
-            if (found._tag === "None") return yield* noConversation
-            const messages = yield* Effect.forEach(found.value.messages, (message) => {
-              if (message.role === "user" || message.runId === undefined || message.content !== "") {
-                return Effect.succeed(message)
-              }
-              return Effect.match(Reading.snapshot(env, supervisor, message.runId), {
-                onFailure: () => message,
-                onSuccess: ({ text }) => ({ ...message, content: text })
-              })
-            })
-            return { conversation: found.value.conversation, messages }
-          })
-        ),
+      conversation: (conversationId) => available(Reading.conversation(env, supervisor, conversationId)),
       renameConversation: (conversationId, title) =>
         available(
           Effect.gen(function* () {

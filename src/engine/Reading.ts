@@ -3,19 +3,29 @@
  *
  * @since 0.1.0
  */
+import * as Chunk from "effect/Chunk"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
 import type { AgentRunCheckpoint } from "../domain/Checkpoint.js"
 import * as Envelope from "../domain/Envelope.js"
 import { CurrentUser } from "../domain/Owner.js"
-import { NotFound } from "../domain/RunError.js"
+import { NotFound, type Unavailable } from "../domain/RunError.js"
 import * as Fold from "../domain/RunState.js"
 import type * as RunStatus from "../domain/RunStatus.js"
 import * as Snapshot from "../domain/Snapshot.js"
-import type { Page, RunRow, StoreError } from "../store/RunStore.js"
+import type {
+  ConversationPage,
+  ConversationRow,
+  MessagePlace,
+  MessageRow,
+  Page,
+  RunRow,
+  StoreError
+} from "../store/RunStore.js"
 import * as Json from "../tool/Json.js"
 import type { Environment } from "./Environment.js"
-import { noRun } from "./Refusals.js"
+import { available, noConversation, noRun } from "./Refusals.js"
 import type { RunSummary } from "./RunEngine.js"
 import * as RunLog from "./RunLog.js"
 import * as RunPrompt from "./RunPrompt.js"
@@ -118,6 +128,54 @@ export const list = (
     })
     const items = yield* Effect.forEach(page.items, (row) => withQueue(env, row, summary(row)))
     return { items, ...(page.nextCursor !== undefined && { nextCursor: page.nextCursor }) }
+  })
+
+/** How many exchanges are read of a conversation at once. */
+const exchangesAtOnce = 64
+
+/**
+ * A conversation of the user with its messages, page by page. The answer of a run that has not ended is the text that it
+ * has so far.
+ *
+ * @since 0.1.0
+ * @category reading
+ */
+export const conversation = (
+  env: Environment,
+  supervisor: Supervisor,
+  conversationId: string
+): Effect.Effect<
+  { readonly conversation: ConversationRow; readonly messages: Stream.Stream<MessageRow, Unavailable> },
+  NotFound | StoreError
+> =>
+  Effect.gen(function* () {
+    const userId = yield* CurrentUser
+    const query = { conversationId, userId, limit: exchangesAtOnce }
+    const first = yield* env.store.conversation(query)
+    if (Option.isNone(first)) return yield* noConversation
+    const present = (message: MessageRow): Effect.Effect<MessageRow> =>
+      message.role === "user" || message.runId === undefined || message.content !== ""
+        ? Effect.succeed(message)
+        : Effect.match(Effect.provideService(snapshot(env, supervisor, message.runId), CurrentUser, userId), {
+            onFailure: () => message,
+            onSuccess: ({ text }) => ({ ...message, content: text })
+          })
+    type Step = readonly [Chunk.Chunk<MessageRow>, Option.Option<MessagePlace | undefined>]
+    const step = (found: Option.Option<ConversationPage>): Effect.Effect<Step> =>
+      Option.match(found, {
+        onNone: () => Effect.succeed<Step>([Chunk.empty(), Option.none()]),
+        onSome: ({ messages, next }) =>
+          Effect.map(
+            Effect.forEach(messages, present),
+            (all): Step => [Chunk.unsafeFromArray(all), Option.fromNullable(next)]
+          )
+      })
+    const messages = Stream.paginateChunkEffect<MessagePlace | undefined, MessageRow, Unavailable, never>(
+      undefined,
+      (after) =>
+        after === undefined ? step(first) : Effect.flatMap(available(env.store.conversation({ ...query, after })), step)
+    )
+    return { conversation: first.value.conversation, messages }
   })
 
 /**

@@ -265,10 +265,11 @@ export class RunEngine extends Context.Tag("runlet/RunEngine")<
       readonly cursor?: string | undefined
     }) => Effect.Effect<Page<ConversationRow>, Unavailable>
 
+    /** A conversation and its messages, which are read as far as they are asked for. */
     readonly conversation: (
       conversationId: string
     ) => Effect.Effect<
-      { readonly conversation: ConversationRow; readonly messages: ReadonlyArray<MessageRow> },
+      { readonly conversation: ConversationRow; readonly messages: Stream.Stream<MessageRow, Unavailable> },
       NotFound | Unavailable
     >
 

@@ -35,8 +35,9 @@ const exchange = (
       return { turns: Fold.turns(state), answer: Fold.text(state), sides: sidesOf(sides) }
     })
     // Of a run whose log can not be read the conversation still has the text.
-    const { conversationId } = row.value
-    const textAlone = Effect.map(store.conversation({ conversationId, userId }), (found) => {
+    const { conversationId, ord } = row.value
+    const here = { conversationId, userId, after: { part: "runs", at: ord - 1 }, limit: 1 } as const
+    const textAlone = Effect.map(store.conversation(here), (found) => {
       const messages = Option.match(found, { onNone: () => [], onSome: (one) => one.messages })
       const answer = messages.find((message) => message.runId === runId && message.role === "assistant")?.content ?? ""
       return { turns: undefined, answer, sides: sidesOf([]) }

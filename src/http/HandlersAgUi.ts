@@ -9,6 +9,7 @@ import { HttpServerRequest } from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as Stream from "effect/Stream"
 import * as AgUi from "../adapters/AgUi.js"
 import type * as Envelope from "../domain/Envelope.js"
 import { CurrentUser } from "../domain/Owner.js"
@@ -17,6 +18,7 @@ import * as RunState from "../domain/RunState.js"
 import type { Snapshot } from "../domain/Snapshot.js"
 import { type DecideRequest, RunEngine, type View } from "../engine/RunEngine.js"
 import * as Threads from "../engine/Threads.js"
+import type { MessageRow } from "../store/RunStore.js"
 import { AgUiBody, AgUiProps } from "./AdaptersApi.js"
 import * as Adapting from "./Adapting.js"
 import * as Body from "./Body.js"
@@ -67,16 +69,28 @@ const show = (view: View, state: AgUi.State, events: ReadonlyArray<AgUi.Event>) 
     }
   })
 
-/** The thread's messages up to the question that a run answers, as the server has them. */
+/**
+ * The thread's messages up to the question that a run answers, as the server has them: the newest, as many as a client
+ * could send back in a request.
+ */
 const baseOf = (conversationId: string, runId: string) =>
-  Effect.flatMap(RunEngine, (engine) =>
-    Effect.map(engine.conversation(conversationId), ({ messages }): ReadonlyArray<AgUi.Message> => {
-      const own = messages.findIndex((message) => message.runId === runId && message.role === "assistant")
-      return messages
-        .slice(0, own === -1 ? messages.length : own)
-        .map(({ content, messageId, role }) => ({ id: messageId, role, content }))
-    })
-  )
+  Effect.gen(function* () {
+    const { maxBodyBytes } = (yield* Serving).limits
+    const { messages } = yield* Effect.flatMap(RunEngine, (engine) => engine.conversation(conversationId))
+    const base: Array<AgUi.Message> = []
+    let chars = 0
+    const own = (message: MessageRow) => message.runId === runId && message.role === "assistant"
+    yield* Stream.runForEach(
+      Stream.takeWhile(messages, (message) => !own(message)),
+      ({ content, messageId, role }) =>
+        Effect.sync(() => {
+          base.push({ id: messageId, role, content })
+          chars += content.length
+          while (chars > maxBodyBytes && base.length > 1) chars -= base.shift()?.content?.length ?? 0
+        })
+    )
+    return base
+  })
 
 const isRecord = (value: unknown): value is { readonly [key: string]: unknown } =>
   typeof value === "object" && value !== null && !Array.isArray(value)

@@ -10,16 +10,18 @@ import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as Stream from "effect/Stream"
 import * as AiSdk from "../adapters/AiSdk.js"
 import * as Chunks from "../adapters/AiSdkChunks.js"
 import * as Messages from "../adapters/AiSdkMessages.js"
 import type * as Envelope from "../domain/Envelope.js"
 import { CurrentUser } from "../domain/Owner.js"
-import { Conflict, NotFound, Unprocessable } from "../domain/RunError.js"
+import { Conflict, NotFound, type Unavailable, Unprocessable } from "../domain/RunError.js"
 import * as RunState from "../domain/RunState.js"
 import * as Status from "../domain/RunStatus.js"
 import { type Accepted, type DecideRequest, RunEngine, type View } from "../engine/RunEngine.js"
 import * as Threads from "../engine/Threads.js"
+import type { MessageRow } from "../store/RunStore.js"
 import { UiChatBody, type UiMessage } from "./AdaptersApi.js"
 import * as Adapting from "./Adapting.js"
 import * as Body from "./Body.js"
@@ -91,12 +93,21 @@ const fromHere = (run: RunState.RunState, version: Chunks.Version) =>
 
 const answer = (run: Accepted, version: Chunks.Version) => fromStart(run.runId, version)
 
-/** The user's messages that the server knows. */
-const knownQuestions = (conversationId: string) =>
+/** The messages of a chat that the server knows, or none. */
+const chatMessages = (conversationId: string) =>
   Effect.flatMap(RunEngine, (engine) =>
     engine.conversation(conversationId).pipe(
-      Effect.map(({ messages }) => messages.filter(({ role }) => role === "user").map(({ content }) => content)),
-      Effect.catchTag("NotFound", () => Effect.succeed<ReadonlyArray<string>>([]))
+      Effect.map(({ messages }) => messages),
+      Effect.catchTag("NotFound", () => Effect.succeed<Stream.Stream<MessageRow, Unavailable>>(Stream.empty))
+    )
+  )
+
+/** How many questions of the user the server knows, and the last of them. */
+const knownQuestions = (conversationId: string) =>
+  Effect.flatMap(
+    chatMessages(conversationId),
+    Stream.runFold({ count: 0, last: undefined as string | undefined }, (found, { content, role }) =>
+      role === "user" ? { count: found.count + 1, last: content } : found
     )
   )
 
@@ -144,17 +155,17 @@ const again = (
     const questions = messages.filter(({ role }) => role === "user").map((message) => Messages.textOf(message))
     const known = yield* knownQuestions(conversationId)
     const run = yield* Adapting.latest(conversationId)
-    if (run === undefined || questions.length === known.length + 1) {
+    if (run === undefined || questions.length === known.count + 1) {
       return yield* answer(yield* begin(asked, messages), version)
     }
     const single = asked.messages === undefined
-    if (single ? questions[0] !== known.at(-1) : questions.length !== known.length) return yield* gone
+    if (single ? questions[0] !== known.last : questions.length !== known.count) return yield* gone
     if (asked.trigger === "regenerate-message") {
       const idempotencyKey = yield* Chat.idempotencyKey(request)
       const regenerated = yield* engine.regenerate(run.runId, { modelId: asked.modelId, idempotencyKey })
       return yield* answer(regenerated, version)
     }
-    if (questions.at(-1) !== known.at(-1)) {
+    if (questions.at(-1) !== known.last) {
       return yield* new Unprocessable({
         message: "A message that was answered can not be changed. Send another one, or begin a new chat.",
         path: "messageId"
@@ -258,24 +269,21 @@ const cancel = (chatId: string) =>
 const messages = (chatId: string) =>
   Effect.gen(function* () {
     const engine = yield* RunEngine
-    const conversationId = Threads.conversationOf(yield* CurrentUser, chatId)
-    const rows = yield* engine.conversation(conversationId).pipe(
-      Effect.map((found) => found.messages),
-      Effect.catchTag("NotFound", () => Effect.succeed([]))
-    )
-    return yield* Effect.forEach(
-      rows,
-      ({ content, messageId, role, runId }) => {
-        if (role === "user") return Effect.succeed(Messages.userMessage(messageId, content))
-        const text: Messages.Message = { id: messageId, role, parts: [{ type: "text", text: content, state: "done" }] }
-        if (runId === undefined) return Effect.succeed(text)
-        return engine.snapshot(runId).pipe(
-          Effect.map((snapshot) => Messages.messageOf(RunState.ofSnapshot(snapshot))),
-          Effect.catchTag("NotFound", () => Effect.succeed(text))
-        )
-      },
-      { concurrency: 4 }
-    )
+    const user = yield* CurrentUser
+    const rows = yield* chatMessages(Threads.conversationOf(user, chatId))
+    const message = ({ content, messageId, role, runId }: MessageRow): Effect.Effect<unknown> => {
+      if (role === "user") return Effect.succeed(Messages.userMessage(messageId, content))
+      const text: Messages.Message = { id: messageId, role, parts: [{ type: "text", text: content, state: "done" }] }
+      if (runId === undefined) return Effect.succeed(text)
+      return engine.snapshot(runId).pipe(
+        Effect.map((snapshot) => Messages.messageOf(RunState.ofSnapshot(snapshot))),
+        // Of a run that is gone or damaged there is still what it said.
+        Effect.orElseSucceed(() => text),
+        Effect.provideService(CurrentUser, user)
+      )
+    }
+    // One run at a time: what tools have said is more than what is read of a conversation at once.
+    return Streams.list({ id: chatId }, "messages", Stream.mapEffect(rows, message))
   })
 
 /**
@@ -288,9 +296,7 @@ export const layer = HttpApiBuilder.group(RunsApi, "aiSdk", (handlers) =>
   Effect.succeed(
     handlers
       .handleRaw("chat", ({ urlParams }) => chat(urlParams.version))
-      .handle("messages", ({ path }) =>
-        Effect.map(messages(path.chatId), (all) => ({ id: path.chatId, messages: all }))
-      )
+      .handle("messages", ({ path }) => messages(path.chatId))
       .handle("stream", ({ path, urlParams }) => stream(path.chatId, urlParams.version))
       .handle("cancel", ({ path }) => cancel(path.chatId))
   )

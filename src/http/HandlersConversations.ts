@@ -12,6 +12,7 @@ import * as Body from "./Body.js"
 import { paging } from "./HandlersRuns.js"
 import { RunsApi } from "./RunsApi.js"
 import { RenameBody } from "./RunsSchemas.js"
+import * as Streams from "./Streams.js"
 
 const decodeRename = Body.decode(RenameBody)
 
@@ -28,11 +29,10 @@ export const layer = HttpApiBuilder.group(RunsApi, "conversations", (handlers) =
         Effect.flatMap(paging(urlParams, ListCursor.conversations), engine.conversations)
       )
       .handle("get", ({ path }) =>
-        Effect.map(engine.conversation(path.conversationId), ({ conversation, messages }) => ({
-          conversationId: conversation.conversationId,
-          title: conversation.title,
-          messages
-        }))
+        Effect.map(engine.conversation(path.conversationId), ({ conversation, messages }) => {
+          const { conversationId, title } = conversation
+          return Streams.list({ conversationId, title }, "messages", messages)
+        })
       )
       .handleRaw("rename", ({ path }) =>
         Effect.gen(function* () {

@@ -5,6 +5,7 @@
  */
 import { HttpServerRequest } from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
+import * as Chunk from "effect/Chunk"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Runtime from "effect/Runtime"
@@ -110,6 +111,33 @@ export const send = (options: {
     yield* reading(() => body.end())
     return HttpServerResponse.raw(body, { contentType: headers["content-type"], headers })
   })
+
+/**
+ * An object whose last field is a list of any length, written while the list is read: what is in memory is what is read
+ * of it at once. Who reads an answer that is cut has no JSON.
+ *
+ * @since 0.1.0
+ * @category responses
+ */
+export const list = <A, E>(
+  fields: Readonly<Record<string, unknown>>,
+  name: string,
+  items: Stream.Stream<A, E>
+): HttpServerResponse.HttpServerResponse => {
+  const head = JSON.stringify({ ...fields, [name]: [] }).slice(0, -2)
+  let first = true
+  const pieces = Stream.mapChunks(items, (chunk) => {
+    const texts = Array.from(chunk, (item) => JSON.stringify(item))
+    if (texts.length === 0) return Chunk.empty()
+    const text = `${first ? "" : ","}${texts.join(",")}`
+    first = false
+    return Chunk.of(bytesOf(text))
+  })
+  return HttpServerResponse.stream(
+    Stream.succeed(bytesOf(head)).pipe(Stream.concat(pieces), Stream.concat(Stream.succeed(bytesOf("]}")))),
+    { contentType: "application/json" }
+  )
+}
 
 /**
  * The log as it stands, as lines: `header` first, then every envelope that is stored when the view is opened.

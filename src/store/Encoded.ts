@@ -17,10 +17,11 @@ import {
   type AppendOutcome,
   type BaseRow,
   type Claim,
+  type ConversationPage,
+  type ConversationQuery,
   type ConversationRow,
   type CreateOutcome,
   type CreateRun,
-  type MessageRow,
   type OutlivedQuery,
   type RowChange,
   type RunQuery,
@@ -217,12 +218,7 @@ export interface Encoded
     readonly limit: number
     readonly before: ConversationCursor | undefined
   }) => Effect.Effect<ReadonlyArray<ConversationRow>, StoreError>
-  readonly conversation: (
-    query: Parameters<Store["conversation"]>[0]
-  ) => Effect.Effect<
-    { readonly conversation: ConversationRow; readonly messages: ReadonlyArray<MessageRow> } | undefined,
-    StoreError
-  >
+  readonly conversation: (query: ConversationQuery) => Effect.Effect<ConversationPage | undefined, StoreError>
 }
 
 const corrupt = (method: string) => (cause: unknown) => new StoreError({ reason: "corrupt", method, cause })

@@ -149,16 +149,7 @@ const makeDriver = ({ data, exclusive, watchers }: SharedMemory, process: object
       ),
     remove: ({ runId, userId }) => write(() => Retention.remove(data, runId, userId)),
     conversations: (query) => read(() => Conversations.conversations(data, query)),
-    conversation: ({ conversationId, userId }) =>
-      read(() => {
-        const conversation = data.userConversation(conversationId, userId)
-        return (
-          conversation && {
-            conversation: Conversations.conversationRow(data, conversation),
-            messages: Conversations.messagesOf(data, conversation)
-          }
-        )
-      }),
+    conversation: (query) => read(() => Conversations.page(data, query)),
     renameConversation: ({ conversationId, title, userId }) =>
       write(() => {
         const conversation = data.userConversation(conversationId, userId)

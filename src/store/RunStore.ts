@@ -312,6 +312,45 @@ export interface MessageRow {
 }
 
 /**
+ * Where a page of messages ended: behind a message that was brought along, by its index, or behind an exchange, by the
+ * place (`ord`) of its run.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface MessagePlace {
+  readonly part: "brought" | "runs"
+  readonly at: number
+}
+
+/**
+ * A page of a conversation's messages, from its beginning or behind `after`. It ends after `limit` brought messages or
+ * exchanges of a question and its answer, and earlier, but not before the first, where they have more than about a
+ * million bytes.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface ConversationQuery {
+  readonly conversationId: string
+  readonly userId: string
+  readonly limit: number
+  readonly after?: MessagePlace | undefined
+}
+
+/**
+ * A conversation and a page of its messages. `next` is where the page ended, and absent when it is empty.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface ConversationPage {
+  readonly conversation: ConversationRow
+  readonly messages: ReadonlyArray<MessageRow>
+  readonly next?: MessagePlace | undefined
+}
+
+/**
  * What is said of a deletion: done, there was nothing of that name, or a run of it has not ended.
  *
  * @since 0.1.0
@@ -509,13 +548,7 @@ export class RunStore extends Context.Tag("runlet/RunStore")<
       readonly cursor?: string | undefined
     }) => Effect.Effect<Page<ConversationRow>, StoreError>
 
-    readonly conversation: (query: {
-      readonly conversationId: string
-      readonly userId: string
-    }) => Effect.Effect<
-      Option.Option<{ readonly conversation: ConversationRow; readonly messages: ReadonlyArray<MessageRow> }>,
-      StoreError
-    >
+    readonly conversation: (query: ConversationQuery) => Effect.Effect<Option.Option<ConversationPage>, StoreError>
 
     readonly renameConversation: (query: {
       readonly conversationId: string

@@ -20,6 +20,7 @@ import {
 } from "./Encoded.js"
 import * as SqlAppend from "./internal/sqlAppend.js"
 import * as SqlClock from "./internal/sqlClock.js"
+import * as SqlConversations from "./internal/sqlConversations.js"
 import * as SqlCreate from "./internal/sqlCreate.js"
 import * as SqlErrors from "./internal/sqlErrors.js"
 import { retryBusy } from "./internal/sqlErrors.js"
@@ -31,24 +32,14 @@ import * as SqlRetention from "./internal/sqlRetention.js"
 import {
   type RawConversation,
   type RawEvent,
-  type RawExchange,
   type RawRun,
   runColumns,
   toConversation,
   toEvent,
-  toMessages,
   toRun
 } from "./internal/sqlRows.js"
 import * as SqlTransaction from "./internal/sqlTransaction.js"
-import {
-  type Census,
-  type Change,
-  type Compaction,
-  type DeleteOutcome,
-  type MessageRow,
-  RunStore,
-  type StoreError
-} from "./RunStore.js"
+import { type Census, type Change, type Compaction, type DeleteOutcome, RunStore, type StoreError } from "./RunStore.js"
 
 const quiet = Effect.withTracerEnabled(false)
 
@@ -84,6 +75,7 @@ const makeDriver = Effect.fnUntraced(function* ({
   const retention = SqlRetention.make(write, sql, beside)
   const skipLocked = sql.literal(sql.onDialectOrElse({ pg: () => "FOR UPDATE SKIP LOCKED", orElse: () => "" }))
   const skipQueued = sql.literal(sql.onDialectOrElse({ pg: () => "FOR UPDATE OF q SKIP LOCKED", orElse: () => "" }))
+  const conversations = SqlConversations.make(sql)
   const columns = sql.literal(runColumns)
 
   const written =
@@ -190,31 +182,6 @@ const makeDriver = Effect.fnUntraced(function* ({
     orElse: () => Effect.succeed({})
   })
 
-  const conversationColumns = sql.literal(`conversations.conversation_id AS "conversationId", title,
-    conversations.created_at AS "createdAt", conversations.updated_at AS "updatedAt",
-    newest.run_id AS "lastRunId", newest.status AS "lastStatus"`)
-  const conversationsWithNewest = sql.literal(`conversations LEFT JOIN runs AS newest ON newest.key = (
-    SELECT key FROM runs WHERE conversation_id = conversations.conversation_id ORDER BY ord DESC, key DESC LIMIT 1)`)
-
-  const brought = (conversationId: string) =>
-    sql<Omit<MessageRow, "runId" | "status">>`
-      SELECT message_id AS "messageId", role, content, created_at AS "createdAt" FROM messages
-      WHERE conversation_id = ${conversationId} AND brought IS NOT NULL ORDER BY brought`
-
-  const exchanges = (conversationId: string) =>
-    sql<RawExchange>`
-      SELECT run_id AS "runId", status, runs.created_at AS "createdAt",
-        question.message_id AS "questionId", question.content AS question, question.created_at AS "askedAt",
-        answer.message_id AS "answerId",
-        CASE WHEN status IN ('completed', 'cancelled', 'failed') THEN answer.content ELSE '' END AS answer
-      FROM runs
-      JOIN messages AS question ON question.message_id = runs.user_message_id
-      JOIN messages AS answer ON answer.message_id = runs.assistant_message_id
-      WHERE runs.conversation_id = ${conversationId} AND NOT EXISTS (
-        SELECT 1 FROM runs AS newer WHERE newer.conversation_id = runs.conversation_id
-          AND newer.ord = runs.ord AND newer.key > runs.key
-      ) ORDER BY runs.ord`
-
   const driver: Encoded = {
     now: reading("now")(clock.now),
     create: (run) => written("create")(create(run)),
@@ -276,7 +243,7 @@ const makeDriver = Effect.fnUntraced(function* ({
             SELECT json, prefix, conversation_id AS "conversationId"
             FROM inputs JOIN runs ON runs.key = inputs.run_key WHERE run_key = ${key}`
           if (found === undefined) return undefined
-          const messages = yield* brought(found.conversationId)
+          const messages = yield* conversations.brought(found.conversationId)
           const input: EncodedInput = {
             json: found.json,
             runs: found.prefix,
@@ -353,7 +320,7 @@ const makeDriver = Effect.fnUntraced(function* ({
     conversations: ({ before, limit, userId }) =>
       reading("conversations")(
         Effect.map(
-          sql<RawConversation>`SELECT ${conversationColumns} FROM ${conversationsWithNewest}
+          sql<RawConversation>`SELECT ${sql.literal(SqlConversations.columns)} FROM ${sql.literal(SqlConversations.tables)}
             WHERE ${sql.and([
               sql`conversations.user_id = ${userId}`,
               ...(before === undefined
@@ -367,27 +334,7 @@ const makeDriver = Effect.fnUntraced(function* ({
           (rows) => rows.map(toConversation)
         )
       ),
-    conversation: ({ conversationId, userId }) =>
-      reading("conversation")(
-        Effect.gen(function* () {
-          const [conversation] = yield* sql<RawConversation>`SELECT ${conversationColumns}
-            FROM ${conversationsWithNewest}
-            WHERE conversations.conversation_id = ${conversationId} AND conversations.user_id = ${userId}`
-          if (conversation === undefined) return undefined
-          const before = yield* brought(conversationId)
-          const rest = yield* exchanges(conversationId)
-          const messages: ReadonlyArray<MessageRow> = [
-            ...before.map((message) => ({
-              ...message,
-              createdAt: Number(message.createdAt),
-              runId: undefined,
-              status: undefined
-            })),
-            ...rest.flatMap(toMessages)
-          ]
-          return { conversation: toConversation(conversation), messages }
-        })
-      ),
+    conversation: (query) => reading("conversation")(conversations.page(query)),
     renameConversation: ({ conversationId, title, userId }) =>
       written("renameConversation")(
         Effect.map(

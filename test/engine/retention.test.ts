@@ -234,7 +234,8 @@ describe("the sweep", () => {
       const { resumeState } = yield* engine.checkpoint(run.runId, checkpoints[0]?.seq ?? 0)
       expect(resumeState.assistantDraft).toEqual({ text: "Hello, world", reasoning: "let me see" })
       const { messages } = yield* engine.conversation(run.conversationId)
-      expect(messages.map(({ content }) => content)).toEqual(["hello", "Hello, world"])
+      const said = yield* Stream.runCollect(messages)
+      expect(Array.from(said, ({ content }) => content)).toEqual(["hello", "Hello, world"])
 
       // The conversation goes on as if nothing had been removed.
       const next = yield* started("and now?", "completed", run.conversationId)
@@ -297,7 +298,7 @@ describe("the sweep", () => {
         // Nothing of the conversation is active any more, and its first run is long over.
         expect(yield* Effect.flip(engine.snapshot(first.runId))).toMatchObject({ _tag: "NotFound" })
         const { messages } = yield* engine.conversation(waiting.conversationId)
-        expect(messages.map(({ role }) => role)).toEqual(["user", "assistant"])
+        expect(Array.from(yield* Stream.runCollect(messages), ({ role }) => role)).toEqual(["user", "assistant"])
         yield* pass(runsMs)
         expect(yield* Effect.flip(engine.snapshot(waiting.runId))).toMatchObject({ _tag: "NotFound" })
       }).pipe(Effect.provide(stack))

@@ -138,7 +138,8 @@ const look = (store: Store, known: ReadonlyArray<Known>) =>
         position: store.queuePosition(key),
         input: Effect.option(store.input(key)),
         supersedable: store.supersedable({ conversationId, before: { key, ord } }),
-        conversation: store.conversation({ conversationId, userId }),
+        conversation: store.conversation({ conversationId, userId, limit: 2 }),
+        rest: store.conversation({ conversationId, userId, limit: 100, after: { part: "runs", at: ord - 1 } }),
         compactions: store.compactions(conversationId),
         base: store.base(key)
       })

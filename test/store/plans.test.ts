@@ -47,7 +47,8 @@ const everything = Effect.gen(function* () {
   yield* store.list({ userId, limit: 10 })
   yield* store.list({ userId, conversationId, status: "running", limit: 10, cursor: "OTk" })
   yield* store.conversations({ userId, limit: 10, cursor: "WzEsIngiXQ" })
-  yield* store.conversation({ conversationId, userId })
+  yield* store.conversation({ conversationId, userId, limit: 10 })
+  yield* store.conversation({ conversationId, userId, limit: 10, after: { part: "runs", at: 1 } })
   yield* store.renameConversation({ conversationId, userId, title: "t" })
   yield* store.saveCompaction({
     conversationId,

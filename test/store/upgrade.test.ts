@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
+import * as Stream from "effect/Stream"
 import * as Agent from "../../src/agent/Agent.js"
 import type { Snapshot } from "../../src/domain/Snapshot.js"
 import * as Snapshots from "../../src/domain/Snapshot.js"
@@ -146,7 +147,7 @@ describe("databases of earlier versions", () => {
           if (name === "waiting") expect(toolCalls.map(({ state }) => state)).toContain("applied")
         }
         const { messages } = yield* runs.conversation(shown.completed?.conversationId ?? "")
-        expect(messages.length).toBe(4)
+        expect(yield* Stream.runCount(messages)).toBe(4)
         const next = yield* runs.start({ message: "/long 3", conversationId: shown.completed?.conversationId })
         yield* until(next.runId, ({ status }) => status === "completed")
       }).pipe(Effect.provide(engine(filename)))

@@ -4,8 +4,9 @@
  * @since 0.1.0
  */
 import type { Encoded } from "../Encoded.js"
-import type { ConversationRow, MessageRow } from "../RunStore.js"
-import { type Conversation, type Data, isActive } from "./memory.js"
+import type { ConversationPage, ConversationQuery, ConversationRow, MessageRow } from "../RunStore.js"
+import { type Conversation, type Data, isActive, type Run } from "./memory.js"
+import { fitting } from "./messagePages.js"
 
 /**
  * A conversation as lists show it.
@@ -19,40 +20,64 @@ export const conversationRow = (data: Data, conversation: Conversation): Convers
   return { conversationId, title, createdAt, updatedAt, lastRunId: last?.runId, lastStatus: last?.status }
 }
 
+const exchange = (data: Data, { row }: Run): ReadonlyArray<MessageRow> => {
+  const question = data.messages.get(row.userMessageId)
+  const answer = data.messages.get(row.assistantMessageId)
+  return [
+    {
+      messageId: row.userMessageId,
+      role: "user",
+      content: question?.content ?? "",
+      runId: row.runId,
+      status: undefined,
+      createdAt: question?.createdAt ?? row.createdAt
+    },
+    {
+      messageId: row.assistantMessageId,
+      role: "assistant",
+      content: isActive(row) ? "" : (answer?.content ?? ""),
+      runId: row.runId,
+      status: row.status,
+      createdAt: row.createdAt
+    }
+  ]
+}
+
 /**
- * The messages of a conversation, of the newest versions.
+ * A conversation of a user and a page of its messages, of the newest versions.
  *
  * @since 0.1.0
  * @category reading
  */
-export const messagesOf = (
-  data: Data,
-  { brought, conversationId, createdAt }: Conversation
-): ReadonlyArray<MessageRow> => [
-  ...brought.map((message) => ({ ...message, runId: undefined, status: undefined, createdAt })),
-  ...data.exchanges(conversationId).flatMap(({ row }): ReadonlyArray<MessageRow> => {
-    const question = data.messages.get(row.userMessageId)
-    const answer = data.messages.get(row.assistantMessageId)
-    return [
-      {
-        messageId: row.userMessageId,
-        role: "user",
-        content: question?.content ?? "",
-        runId: row.runId,
-        status: undefined,
-        createdAt: question?.createdAt ?? row.createdAt
-      },
-      {
-        messageId: row.assistantMessageId,
-        role: "assistant",
-        content: isActive(row) ? "" : (answer?.content ?? ""),
-        runId: row.runId,
-        status: row.status,
-        createdAt: row.createdAt
-      }
-    ]
-  })
-]
+export const page = (data: Data, query: ConversationQuery): ConversationPage | undefined => {
+  const { after = { part: "brought", at: -1 }, limit } = query
+  const found = data.userConversation(query.conversationId, query.userId)
+  if (found === undefined) return undefined
+  const conversation = conversationRow(data, found)
+  const brought = after.part === "brought" ? found.brought.slice(after.at + 1, after.at + 1 + limit) : []
+  if (after.part === "brought" && brought.length > 0) {
+    const messages = brought.map((message) => ({
+      ...message,
+      runId: undefined,
+      status: undefined,
+      createdAt: found.createdAt
+    }))
+    return { conversation, messages, next: { part: "brought", at: after.at + brought.length } }
+  }
+  const runs = data
+    .exchanges(query.conversationId)
+    .filter(({ row }) => after.part === "brought" || row.ord > after.at)
+    .slice(0, limit)
+    .map((run) => ({ place: run.row.ord, messages: exchange(data, run) }))
+  const count = fitting(runs.map(({ messages }) => messages.reduce((sum, { content }) => sum + content.length, 0)))
+  const taken = runs.slice(0, count)
+  const last = taken.at(-1)
+  return {
+    conversation,
+    messages: taken.flatMap(({ messages }) => messages),
+    ...(last !== undefined && { next: { part: "runs", at: last.place } })
+  }
+}
 
 const isBeforeCursor = (
   row: { readonly updatedAt: number; readonly conversationId: string },

@@ -9,6 +9,7 @@ import {
   assert,
   begin,
   claim,
+  conversationOf,
   create,
   define,
   end,
@@ -250,7 +251,6 @@ export const creates: ReadonlyArray<StoreCase> = [
   define(
     "messages that a client brings along count only when the conversation is new",
     Effect.gen(function* () {
-      const store = yield* RunStore
       const brought = [
         { role: "user" as const, content: "earlier question" },
         { role: "assistant" as const, content: "earlier answer" }
@@ -263,7 +263,7 @@ export const creates: ReadonlyArray<StoreCase> = [
       })
       assert.deepEqual(yield* prefixOf(first.key), { messages: brought, runs: [] })
       assert.deepEqual(yield* prefixOf(second.key), { messages: brought, runs: [first.runId] })
-      const found = yield* store.conversation({ conversationId: first.conversationId, userId: "alice" })
+      const found = yield* conversationOf(first.conversationId)
       assert.ok(found._tag === "Some")
       const { messages } = found.value
       assert.deepEqual(

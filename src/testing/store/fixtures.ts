@@ -14,8 +14,10 @@ import type { RunInput } from "../../domain/RunInput.js"
 import {
   type Append,
   type AppendOutcome,
+  type ConversationRow,
   type CreateOutcome,
   type CreateRun,
+  type MessageRow,
   type RunRow,
   RunStore,
   type StoredEvent,
@@ -268,6 +270,35 @@ export const append = (one: Append): Effect.Effect<AppendOutcome, StoreError, Ru
   Effect.flatMap(RunStore, (store) =>
     Effect.map(store.append([one]), (outcomes) => outcomes[0] ?? assert.fail("The append has no outcome"))
   )
+
+/**
+ * A user's conversation with all its messages, read in the smallest pages.
+ *
+ * @since 0.1.0
+ * @category reading
+ */
+export const conversationOf = (
+  conversationId: string,
+  userId = "alice"
+): Effect.Effect<
+  Option.Option<{ readonly conversation: ConversationRow; readonly messages: ReadonlyArray<MessageRow> }>,
+  StoreError,
+  RunStore
+> =>
+  Effect.gen(function* () {
+    const store = yield* RunStore
+    const query = { conversationId, userId, limit: 1 }
+    const messages: Array<MessageRow> = []
+    let page = yield* store.conversation(query)
+    const first = page
+    while (Option.isSome(page)) {
+      messages.push(...page.value.messages)
+      const { next } = page.value
+      if (next === undefined) break
+      page = yield* store.conversation({ ...query, after: next })
+    }
+    return Option.map(first, ({ conversation }) => ({ conversation, messages }))
+  })
 
 /**
  * The row of a run, as it stands now.

@@ -7,12 +7,13 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { type AgentEvent, noUsage } from "../../domain/AgentEvent.js"
 import * as RunState from "../../domain/RunState.js"
-import type { ConversationRow, Page, RunRow, StoreError, TurnRow } from "../../store/RunStore.js"
+import type { ConversationRow, MessagePlace, Page, RunRow, StoreError, TurnRow } from "../../store/RunStore.js"
 import { RunStore } from "../../store/RunStore.js"
 import {
   append,
   assert,
   begin,
+  conversationOf,
   create,
   define,
   end,
@@ -177,7 +178,6 @@ export const reads: ReadonlyArray<StoreCase> = [
   define(
     "a conversation shows its messages, and the newest version of a regenerated answer",
     Effect.gen(function* () {
-      const store = yield* RunStore
       const first = yield* begin({ message: "first", title: "About something" })
       const { conversationId } = first
       yield* end(first, ending.completed("answer one"))
@@ -189,7 +189,7 @@ export const reads: ReadonlyArray<StoreCase> = [
         userMessageId: second.userMessageId,
         regeneratedFrom: second
       })
-      const shown = Effect.map(store.conversation({ conversationId, userId: "alice" }), Option.getOrThrow)
+      const shown = Effect.map(conversationOf(conversationId), Option.getOrThrow)
       assert.deepEqual((yield* shown).messages.at(-1), {
         messageId: again.assistantMessageId,
         role: "assistant",
@@ -214,20 +214,53 @@ export const reads: ReadonlyArray<StoreCase> = [
         message(second.userMessageId, "user", "second", again.runId, undefined),
         message(again.assistantMessageId, "assistant", "answer two, better", again.runId, "completed")
       ])
-      assert.deepEqual(yield* store.conversation({ conversationId, userId: "bob" }), Option.none())
+      assert.deepEqual(yield* conversationOf(conversationId, "bob"), Option.none())
       const unknown = yield* newConversationId
-      assert.deepEqual(yield* store.conversation({ conversationId: unknown, userId: "alice" }), Option.none())
+      assert.deepEqual(yield* conversationOf(unknown), Option.none())
+    })
+  ),
+
+  define(
+    "a long conversation is read in pages that are short, in order, and whole together",
+    Effect.gen(function* () {
+      const store = yield* RunStore
+      const long = "x".repeat(400_000)
+      const brought = [
+        { role: "user" as const, content: "brought 1" },
+        { role: "assistant" as const, content: "brought 2" }
+      ]
+      const { conversationId, ...first } = yield* begin({ message: `${long}0`, brought })
+      yield* end({ conversationId, ...first })
+      for (const n of upTo(7)) yield* end(yield* begin({ conversationId, message: `${long}${n}` }))
+      const lengths: Array<number> = []
+      const questions: Array<string> = []
+      let after: MessagePlace | undefined
+      do {
+        const found = yield* store.conversation({ conversationId, userId: "alice", limit: 100, after })
+        const { messages, next } = Option.getOrThrow(found)
+        lengths.push(messages.reduce((sum, { content }) => sum + content.length, 0))
+        for (const { content, role } of messages) if (role === "user") questions.push(content.slice(-1))
+        after = next
+      } while (after !== undefined)
+      assert.deepEqual(questions, ["1", "0", "1", "2", "3", "4", "5", "6", "7"])
+      assert.ok(Math.max(...lengths) <= 1024 * 1024, `pages of ${lengths.join()}`)
+      const behind = { conversationId, limit: 1, after: { part: "runs" as const, at: first.ord } }
+      const next = Option.getOrThrow(yield* store.conversation({ ...behind, userId: "alice" }))
+      assert.deepEqual(
+        next.messages.map(({ content }) => content.slice(-1)),
+        ["1", "e"]
+      )
+      assert.deepEqual(yield* store.conversation({ ...behind, userId: "bob" }), Option.none())
     })
   ),
 
   define(
     "an answer that is being continued is empty until it has ended again",
     Effect.gen(function* () {
-      const store = yield* RunStore
       const run = yield* begin()
       const { conversationId } = run
       const answer = Effect.map(
-        store.conversation({ conversationId, userId: "alice" }),
+        conversationOf(conversationId),
         (found) => Option.getOrThrow(found).messages.at(-1)?.content
       )
       yield* end(run, ending.failed(true))
@@ -269,7 +302,7 @@ export const reads: ReadonlyArray<StoreCase> = [
       const { conversationId } = yield* create()
       assert.equal(yield* store.renameConversation({ conversationId, userId: "bob", title: "stolen" }), false)
       assert.equal(yield* store.renameConversation({ conversationId, userId: "alice", title: "renamed" }), true)
-      const { conversation } = Option.getOrThrow(yield* store.conversation({ conversationId, userId: "alice" }))
+      const { conversation } = Option.getOrThrow(yield* conversationOf(conversationId))
       assert.equal(conversation.title, "renamed")
     })
   ),
@@ -297,9 +330,7 @@ export const reads: ReadonlyArray<StoreCase> = [
       assert.deepEqual(yield* store.turns({ key }), [])
       assert.deepEqual(yield* store.sides(key), [])
       assert.equal((yield* Effect.either(store.input(key)))._tag, "Left")
-      const { conversation, messages } = Option.getOrThrow(
-        yield* store.conversation({ conversationId, userId: "alice" })
-      )
+      const { conversation, messages } = Option.getOrThrow(yield* conversationOf(conversationId))
       assert.deepEqual(messages, [])
       assert.equal(conversation.lastRunId, undefined)
       const next = yield* create({ conversationId })
@@ -317,7 +348,7 @@ export const reads: ReadonlyArray<StoreCase> = [
       const again = yield* begin({ conversationId, userMessageId, regeneratedFrom: old })
       yield* end(again, ending.completed("new answer"))
       assert.equal(yield* store.remove({ runId: again.runId, userId: "alice" }), "deleted")
-      const { messages } = Option.getOrThrow(yield* store.conversation({ conversationId, userId: "alice" }))
+      const { messages } = Option.getOrThrow(yield* conversationOf(conversationId))
       assert.deepEqual(
         messages.map(({ content }) => content),
         ["question", "old answer"]

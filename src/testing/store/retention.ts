@@ -11,6 +11,7 @@ import {
   append,
   assert,
   begin,
+  conversationOf,
   create,
   define,
   end,
@@ -202,13 +203,13 @@ export const retention: ReadonlyArray<StoreCase> = [
       assert.deepEqual(yield* seqsOf(first.key), [])
       assert.deepEqual(yield* store.compactions(conversationId), [])
       assert.deepEqual(yield* rowOf(second.key), second)
-      const found = Option.getOrThrow(yield* store.conversation({ conversationId, userId: "alice" }))
+      const found = Option.getOrThrow(yield* conversationOf(conversationId))
       assert.deepEqual(
         found.messages.map(({ messageId }) => messageId),
         [second.userMessageId, second.assistantMessageId]
       )
       assert.equal(yield* expireAll(second.key), "removed")
-      assert.deepEqual(yield* store.conversation({ conversationId, userId: "alice" }), Option.none())
+      assert.deepEqual(yield* conversationOf(conversationId), Option.none())
       assert.equal(yield* expireAll(second.key), "removed")
       assert.deepEqual(yield* rowOf(other.key), other)
       assert.deepEqual(yield* seqsOf(other.key), upTo(other.lastSeq))
@@ -227,7 +228,7 @@ export const retention: ReadonlyArray<StoreCase> = [
       const run = row ?? assert.fail("The regeneration is not there")
       yield* append({ key: run.key, raiseEpoch: true, ...ending.cancelled() })
       assert.equal(yield* expireAll(old.key), "removed")
-      const found = Option.getOrThrow(yield* store.conversation({ conversationId, userId: "alice" }))
+      const found = Option.getOrThrow(yield* conversationOf(conversationId))
       assert.deepEqual(
         found.messages.map(({ messageId, role }) => [role, messageId]),
         [
