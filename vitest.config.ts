@@ -16,6 +16,7 @@ export default defineConfig({
     // The scenarios of one server are minutes more when they are played over a fleet.
     exclude: [
       "test/bench/**",
+      "test/providers/**",
       "node_modules/**",
       ...(process.env.RUNLET_FLEET === "all" ? [] : ["test/fleet/scenarios/**"])
     ],
