@@ -184,9 +184,11 @@ export const Config = Schema.Struct({
   telemetry: Schema.optionalWith(
     Schema.Struct({
       /** Where a person looks at traces, with `{traceId}` in it. */
-      traceUrl: Schema.optionalWith(Schema.NullOr(traceUrl), { default: () => null })
+      traceUrl: Schema.optionalWith(Schema.NullOr(traceUrl), { default: () => null }),
+      /** Hosts of models and tools that are told in which trace they are called. */
+      propagateTo: Schema.optionalWith(Schema.Array(filled), { default: () => [] })
     }),
-    { default: () => ({ traceUrl: null }) }
+    { default: () => ({ traceUrl: null, propagateTo: [] }) }
   ),
   retention: Schema.optionalWith(
     Schema.Struct({

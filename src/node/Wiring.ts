@@ -130,7 +130,7 @@ const agent = (config: Config): Layer.Layer<Agent.Agent, ConfigError, Documents>
         }
       }
     })
-  ).pipe(Layer.provide(Outgoing.layer(config.outgoing.allowHosts)))
+  ).pipe(Layer.provide(Outgoing.layer(config.outgoing.allowHosts, config.telemetry.propagateTo)))
 
 const openDocuments: Layer.Layer<never, never, Documents> = Layer.unwrapEffect(
   Effect.map(Documents, (documents) => Layer.succeed(OpenDocuments, { describe: documents.describe }))

@@ -37,6 +37,7 @@ describe("configuration", () => {
         resume: Limits.resumeDefaults,
         mcpServers: {},
         outgoing: { allowHosts: null },
+        telemetry: { traceUrl: null, propagateTo: [] },
         retention: { eventsMs: 86_400_000, runsMs: 2_592_000_000 },
         secrets: []
       })

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import * as Http from "node:http"
 import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
@@ -14,6 +14,8 @@ import * as Redacted from "effect/Redacted"
 import * as Cli from "../../src/cli/Cli.js"
 import * as Telemetry from "../../src/node/Telemetry.js"
 import * as Wiring from "../../src/node/Wiring.js"
+import * as ScriptedUpstream from "../../src/testing/ScriptedUpstream.js"
+import * as Script from "../../src/testing/UpstreamScript.js"
 
 interface Delivery {
   readonly url: string
@@ -21,8 +23,8 @@ interface Delivery {
   readonly body: string
 }
 
-/** A collector that keeps what it is sent; a silent one never answers. */
-const collector = (silent = false) =>
+/** A server that keeps what it is sent, such as a collector; a silent one never answers. */
+const collector = ({ answer = "", silent = false } = {}) =>
   Effect.map(
     Effect.acquireRelease(
       Effect.async<{
@@ -37,7 +39,7 @@ const collector = (silent = false) =>
           request.on("data", (piece: Buffer) => pieces.push(piece))
           request.on("end", () => {
             got.push({ url: request.url ?? "", headers: request.headers, body: Buffer.concat(pieces).toString("utf8") })
-            if (!silent) response.end()
+            if (!silent) response.end(answer)
             for (const look of waiting) look()
           })
         })
@@ -63,20 +65,23 @@ const collector = (silent = false) =>
     })
   )
 
-/** `runlet serve` with this environment; its address. */
-const serve = (environment: Readonly<Record<string, string>>) =>
+/** `runlet serve` with this environment and configuration; its address. */
+const serve = (environment: Readonly<Record<string, string>>, config: unknown = {}) =>
   Effect.gen(function* () {
     const directory = yield* Effect.acquireRelease(
       Effect.sync(() => mkdtempSync(join(tmpdir(), "runlet-otlp-"))),
       (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
     )
+    const file = join(directory, "config.json")
+    yield* Effect.sync(() => writeFileSync(file, JSON.stringify(config)))
     const ready = yield* Deferred.make<string>()
     const console = yield* Console.consoleWith(Effect.succeed)
     const listening: Console.Console = {
       ...console,
       log: (line: string) => Effect.asVoid(Deferred.succeed(ready, line))
     }
-    yield* Cli.run(Wiring.layer)(["node", "runlet", "serve", "--port", "0", "--data", join(directory, "a.db")]).pipe(
+    const flags = ["--config", file, "--port", "0", "--data", join(directory, "a.db")]
+    yield* Cli.run(Wiring.layer)(["node", "runlet", "serve", ...flags]).pipe(
       Console.withConsole(listening),
       Effect.withConfigProvider(ConfigProvider.fromMap(new Map(Object.entries(environment)))),
       Effect.provide(NodeContext.layer),
@@ -120,6 +125,48 @@ describe("OTLP", () => {
     })
   )
 
+  it.scopedLive("the models and tools that are named, and no others, are told in which span they are called", () =>
+    Effect.gen(function* () {
+      const { got, until, url } = yield* collector()
+      const mine = yield* collector({ answer: "{}" })
+      const strange = yield* collector({ answer: "{}" })
+      const hostOf = (address: string) => new URL(address).host
+      const upstream = yield* ScriptedUpstream.make({
+        script: ({ n }) =>
+          n % 2 === 0
+            ? Script.calls({ id: "a", name: "mine", args: "{}" }, { id: "b", name: "strange", args: "{}" })
+            : Script.answer("Done.")
+      })
+      const tool = (name: string, { url }: { readonly url: string }) => ({
+        ...{ name, url, description: name, kind: "readonly" }
+      })
+      const config = {
+        models: { scripted: { provider: "openai-compatible", baseUrl: upstream.url } },
+        tools: [tool("mine", mine), tool("strange", strange)]
+      }
+      const environment = { OTEL_EXPORTER_OTLP_ENDPOINT: url, OTEL_EXPORTER_OTLP_PROTOCOL: "http/json" }
+      const propagateTo = [hostOf(upstream.url), hostOf(mine.url)]
+      expect(yield* ask(yield* serve(environment, { ...config, telemetry: { propagateTo } }))).toContain('"finish"')
+      yield* until((all) => all.some(({ body }) => body.includes("invoke_agent")))
+      const spans: ReadonlyArray<Record<string, string>> = got.flatMap(({ body }) =>
+        JSON.parse(body).resourceSpans[0].scopeSpans.flatMap((scope: { spans: unknown }) => scope.spans)
+      )
+      const named = (name: string) =>
+        spans.filter((span) => span.name === name).map(({ spanId, traceId }) => `00-${traceId}-${spanId}-01`)
+      expect(named("chat scripted").length).toBe(2)
+      expect(upstream.requests.map(({ headers }) => headers.traceparent)).toEqual(named("chat scripted"))
+      expect(mine.got.map(({ headers }) => headers.traceparent)).toEqual(named("execute_tool mine"))
+      expect(strange.got.length).toBe(1)
+
+      expect(yield* ask(yield* serve(environment, config))).toContain('"finish"')
+      const untold = [...strange.got, ...mine.got.slice(1), ...upstream.requests.slice(2)]
+      expect(untold.length).toBe(5)
+      for (const { headers } of untold) {
+        for (const name of ["traceparent", "tracestate", "b3", "baggage"]) expect(headers).not.toHaveProperty(name)
+      }
+    })
+  )
+
   it.scopedLive("a collector that is not there changes nothing for runs", () =>
     Effect.gen(function* () {
       const server = yield* serve({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:9" })
@@ -129,7 +176,7 @@ describe("OTLP", () => {
 
   it.scopedLive("a silent collector is sent a few batches, and the rest is dropped", () =>
     Effect.gen(function* () {
-      const { got, until, url } = yield* collector(true)
+      const { got, until, url } = yield* collector({ silent: true })
       const span = Effect.withSpan(Effect.void, "one")
       yield* Effect.gen(function* () {
         for (let batch = 0; batch < 10; batch++) {
