@@ -56,15 +56,19 @@ describe("any sequence of commands", () => {
     const law = Law.forEvents("nobody resumes", ({ event }) =>
       event.type === "run-resumed" && event.reason === "resume" ? "somebody does" : undefined
     )
+    // Counted, not timed: on a busy machine the same comes out.
+    const tries = 100
+    let tried = 0
     let least: Plan | undefined
     const { counterexample, failed } = FastCheck.check(
       FastCheck.property(Commands.sequence(), (sequence) => {
+        if (++tried > tries) return true
         const { observed, plan } = Effect.runSync(Commands.check(sequence, { laws: [] }))
         if (law.check(observed).length === 0 || !plan.commands.some((one) => one.do === "resume")) return true
         least = plan
         return false
       }),
-      { numRuns: 200, seed: 1, interruptAfterTimeLimit: 40_000, markInterruptAsFailure: false }
+      { numRuns: 200, seed: 1 }
     )
     expect(failed).toBe(true)
     const given = least?.commands.map((command) => command.do).filter((name) => name !== "wait") ?? []

@@ -21,9 +21,6 @@ const messageOf = (failing: () => void): string => {
   return "nothing failed"
 }
 
-/** As long as a patient person would wait. */
-const shrinking = { interruptAfterTimeLimit: 20_000, markInterruptAsFailure: false }
-
 /** The line of the report that runs the case again. */
 const againOf = (report: string): Plan => {
   const [, line = ""] = /^Run it again.*\nCases\.hold\((.*)\)$/m.exec(report) ?? []
@@ -39,7 +36,7 @@ describe("what a failing case prints", () => {
       first.push(plan)
       Cases.hold(plan, options)
     }),
-    { numRuns: 50, seed: 1, ...shrinking }
+    { numRuns: 50, seed: 1 }
   )
   const report = failed.errorInstance instanceof Error ? failed.errorInstance.message : ""
 
