@@ -63,6 +63,38 @@ test("are searched, renamed and deleted, and stay so", async () => {
   expect(await names(tab)).toEqual(["Trains in the snow"])
 })
 
+test("a long one shows what goes on in it before all that was said long ago has come", async () => {
+  const { client, upstream } = chat.world
+  const first = await client.start({ message: "Long ago" })
+  const { conversationId } = first
+  await client.settled(first.runId)
+  for (const n of [1, 2, 3, 4, 5]) {
+    const { runId } = await client.start({ message: `Later ${n}`, conversationId })
+    await client.settled(runId)
+  }
+  script(
+    "Just now",
+    Script.reply([Script.text("It goes on."), Script.gate("just now"), Script.text(" And on."), ...end])
+  )
+  await client.start({ message: "Just now", conversationId })
+  const held: Array<() => void> = []
+  await chat.context().route(`**/runs/${first.runId}`, async (route) => {
+    await new Promise<void>((go) => held.push(go))
+    await route.continue()
+  })
+  const { page, status, until } = await chat.tab(`#${conversationId}`)
+  await until("It goes on.")
+  await status("streaming")
+  await upstream.release("just now")
+  await until("It goes on. And on.")
+  await status("completed")
+  expect(await page.$(".stop")).toBeNull()
+  // Nothing of this waited for the answer about what was long ago.
+  expect(held.length).toBeGreaterThan(0)
+  for (const go of held) go()
+  await page.waitForSelector(".turn:first-of-type .facts")
+})
+
 test("one whose tab was closed is found again, in the middle of its answer", async () => {
   script(
     "Closed tab",

@@ -15,7 +15,7 @@ import type { Send } from "./Sender.js"
 import * as Turns from "./Turns.js"
 
 /**
- * What is known of a run: how it stands, or that it was removed.
+ * What is known of a run: how it stands, or that it was removed. `ended`: what a list said of it, before it is known.
  *
  * @since 0.1.0
  * @category models
@@ -23,6 +23,7 @@ import * as Turns from "./Turns.js"
 export interface Run {
   readonly snapshot?: Snapshot.Snapshot | undefined
   readonly gone?: boolean | undefined
+  readonly ended?: boolean | undefined
 }
 
 /**
@@ -118,7 +119,8 @@ export const makeThread = (options: ThreadOptions): Thread => {
     // What was heard is newer than what was asked for before.
     if ((shown.peek().snapshot?.lastSeq ?? 0) <= snapshot.lastSeq) shown.value = { snapshot }
   }
-  const over = ({ gone, snapshot }: Run) => gone === true || Turns.isOver(snapshot)
+  const over = ({ ended, gone, snapshot }: Run) =>
+    gone === true || (snapshot === undefined ? ended === true : Turns.isOver(snapshot))
   const settled = ({ gone, snapshot }: Run) =>
     gone === true || (Turns.isOver(snapshot) && snapshot?.recoverable !== true)
 
@@ -191,7 +193,12 @@ export const makeThread = (options: ThreadOptions): Thread => {
     // The last ones first: they are what is looked at, and the reader should see them at once as they are.
     const queue = wanted.reverse()
     const first = queue.splice(0, atOnce)
-    if (!stale()) await Promise.all(first.map(fetchRun))
+    if (stale()) return
+    for (const one of summaries) {
+      const shown = run(one.runId)
+      if (shown.peek().snapshot === undefined && Turns.isOver(one)) shown.value = { ...shown.peek(), ended: true }
+    }
+    await Promise.all(first.map(fetchRun))
     if (stale()) return
     title.value = conversation.title
     turns.value = Turns.merge(turns.peek(), loaded, before)
