@@ -198,7 +198,12 @@ test("fits a phone, with the conversations behind a button", async () => {
 })
 
 test("texts run in their own direction, whatever the page's", async () => {
-  script("שלום, מה שלומך?", Script.answer("שלום עולם\n\nEnglish again.\n\n- פריט\n"))
+  const table = "| שם | ערך |\n| - | - |\n| אחד | 1 |\n"
+  script(
+    "שלום, מה שלומך?",
+    Script.answer(`שלום עולם\n\nEnglish again.\n\n- פריט\n- English\n\n> ציטוט\n\n${table}\nA table:\n\n- one\n`)
+  )
+  await chat.renew({ viewport: { width: 320, height: 700 } })
   const { page, send, status } = await chat.tab()
   await send("שלום, מה שלומך?")
   await status("completed")
@@ -206,9 +211,13 @@ test("texts run in their own direction, whatever the page's", async () => {
   expect(await direction(".bubble")).toBe("rtl")
   expect(await direction(".text p")).toBe("rtl")
   expect(await direction(".text p:nth-of-type(2)")).toBe("ltr")
-  expect(await direction(".text li")).toBe("rtl")
+  // The marks, lines and columns stand where the text begins.
+  for (const whole of ["ul", "li", "blockquote", "table"])
+    expect([whole, await direction(`.text ${whole}`)]).toEqual([whole, "rtl"])
+  expect(await direction(".text ul:last-of-type")).toBe("ltr")
   expect(await direction(".sidebar li a")).toBe("rtl")
   expect(await direction(".head")).toBe("ltr")
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(320)
 })
 
 test("speaks Chinese to those who do, and anybody may choose", async () => {

@@ -36,12 +36,15 @@ const tags: { readonly [token: number]: keyof HTMLElementTagNameMap } = {
   [Smd.EQUATION_INLINE]: "code"
 }
 
-/** Texts of which each finds its own direction. */
-const directed = new Set(["P", "H3", "H4", "H5", "H6", "LI", "BLOCKQUOTE", "TD", "TH", "UL", "OL"])
+/** What finds its own direction, by the first letter in it. */
+const directed = new Set(["P", "H3", "H4", "H5", "H6", "BLOCKQUOTE", "UL", "OL", "TABLE"])
+/** A whole whose direction is that of the texts in it; it would not look at texts that had one of their own. */
+const whole = "ul, ol, blockquote, table"
 
-const make = (tag: keyof HTMLElementTagNameMap): HTMLElement => {
+const make = (tag: keyof HTMLElementTagNameMap, parent: Element): HTMLElement => {
   const element = document.createElement(tag)
-  if (directed.has(element.tagName)) element.dir = "auto"
+  const own = directed.has(element.tagName) && (element.tagName !== "P" || parent.closest(whole) === null)
+  if (own) element.dir = "auto"
   return element
 }
 
@@ -50,10 +53,10 @@ const place = (parent: HTMLElement, token: Smd.Token): HTMLElement => {
   switch (token) {
     case Smd.CODE_BLOCK:
     case Smd.CODE_FENCE: {
-      const block = parent.appendChild(make("pre"))
+      const block = parent.appendChild(make("pre", parent))
       block.dir = "ltr"
       block.tabIndex = 0
-      return block.appendChild(make("code"))
+      return block.appendChild(make("code", block))
     }
     case Smd.CHECKBOX: {
       const box = document.createElement("input")
@@ -62,20 +65,20 @@ const place = (parent: HTMLElement, token: Smd.Token): HTMLElement => {
       return parent.appendChild(box)
     }
     case Smd.TABLE: {
-      const scroll = parent.appendChild(make("div"))
+      const scroll = parent.appendChild(make("div", parent))
       scroll.className = "scroll"
       scroll.tabIndex = 0
-      return scroll.appendChild(make("table"))
+      return scroll.appendChild(make("table", scroll))
     }
     case Smd.TABLE_ROW: {
       const body = parent.children.length === 0 ? "thead" : "tbody"
-      const part = parent.children[1] ?? parent.appendChild(make(body))
-      return part.appendChild(make("tr"))
+      const part = parent.children[1] ?? parent.appendChild(make(body, parent))
+      return part.appendChild(make("tr", part))
     }
     case Smd.TABLE_CELL:
-      return parent.appendChild(make(parent.parentElement?.tagName === "THEAD" ? "th" : "td"))
+      return parent.appendChild(make(parent.parentElement?.tagName === "THEAD" ? "th" : "td", parent))
     default:
-      return parent.appendChild(make(tags[token] ?? "span"))
+      return parent.appendChild(make(tags[token] ?? "span", parent))
   }
 }
 
