@@ -10,8 +10,8 @@ const nonNegative = (value: number) => Schema.optionalWith(Schema.NonNegativeInt
 
 /**
  * - `maxIterations`: model turns of one run; `maxTokens`, `maxCostUsd`: budgets of one run, `null` for none
- * - `maxConcurrentRuns`, `maxRunsPerUser`: executing at once; `maxQueuedRuns`: waiting; `maxStoredRunsPerUser`: kept,
- *   whatever their state; `maxStreamsPerUser`: open viewers
+ * - `maxConcurrentRuns`, `maxRunsPerUser`: executing at once; `maxQueuedRuns`: waiting; `maxStoredRunsPerUser`,
+ *   `maxRunsPerConversation`: kept, whatever their state; `maxStreamsPerUser`: open viewers
  * - `toolTimeoutMs`: one phase of a tool; `firstChunkTimeoutMs`, `chunkTimeoutMs`: silence of a model before and after
  *   its first chunk; `runTimeoutMs`: execution of a run, without waiting; `approvalTtlMs`: life of an approval request
  * - `maxBodyBytes`, `maxMessages`, `maxMessageChars`: what a request may bring; `maxHeaderBytes`: its headers;
@@ -32,6 +32,7 @@ export const Limits = Schema.Struct({
   maxRunsPerUser: positive(32),
   maxQueuedRuns: nonNegative(1024),
   maxStoredRunsPerUser: positive(10_000),
+  maxRunsPerConversation: positive(1_000),
   maxStreamsPerUser: positive(64),
   maxToolConcurrency: positive(8),
   toolTimeoutMs: positive(180_000),

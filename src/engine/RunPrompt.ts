@@ -51,7 +51,23 @@ const exchange = (
   })
 
 /**
+ * The earlier runs that are not wholly covered by what a compaction says, so that a long conversation costs no more than
+ * what is still told of it.
+ */
+const uncovered = (
+  prefix: ReadonlyArray<string>,
+  compaction: Compaction | undefined,
+  runId: string
+): ReadonlyArray<string> =>
+  compaction === undefined
+    ? prefix
+    : compaction.uptoRunId === runId
+      ? []
+      : prefix.slice(Math.max(0, prefix.indexOf(compaction.uptoRunId)))
+
+/**
  * The material of a run's prompts. Notes tell the model that the open document is not what it was when the run began.
+ * What a compaction covers is not read.
  *
  * @since 0.1.0
  * @category prompts
@@ -63,7 +79,10 @@ export const material = (
   state: Fold.RunState
 ): Effect.Effect<Omit<History.Material, "sides" | "summary">, StoreError> =>
   Effect.gen(function* () {
-    const earlier = yield* Effect.forEach(input.prefix.runs, (runId) => exchange(store, runId, row))
+    const found = applicable(yield* store.compactions(row.conversationId), input, { runId: row.runId, seq: state.seq })
+    const earlier = yield* Effect.forEach(uncovered(input.prefix.runs, found, row.runId), (runId) =>
+      exchange(store, runId, row)
+    )
     const notes = state.attempt > 1 ? yield* documentNotes(documents, input, row.userId) : []
     return { input, earlier: earlier.flatMap(Option.toArray), notes }
   })
@@ -107,6 +126,9 @@ export const applicable = (
 const tokens = (messages: ReadonlyArray<ModelMessage>): number =>
   Math.ceil(Buffer.byteLength(JSON.stringify(messages), "utf8") / 4)
 
+/** The window of a model of which none is known, in tokens: what is sent must have a bound. */
+const widest = 1_000_000
+
 /** What of the window a prompt may fill before it is compacted, and what it is brought down to. */
 const fullAt = 0.75
 const shrinkTo = 0.4
@@ -144,8 +166,8 @@ export const build = (
     })
     const full = withSummary(found)
     const prompt = History.prompt(state, full, draft)
-    const window = model?.contextWindow
-    if (window === undefined || tokens(prompt) <= window * fullAt) return prompt
+    const window = model?.contextWindow ?? widest
+    if (tokens(prompt) <= window * fullAt) return prompt
     const last = overflow(History.blocks(state, full, draft), row.runId, window * shrinkTo)
     if (last === undefined) return prompt
     const compaction: Compaction = {

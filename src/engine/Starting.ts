@@ -130,6 +130,12 @@ const refusal = (
         limit: "maxStoredRunsPerUser",
         retryAfterMs: 3_600_000
       })
+    case "ConversationFull":
+      return new LimitReached({
+        message: "The conversation is as long as one may be. Go on in a new one.",
+        limit: "maxRunsPerConversation",
+        retryAfterMs: 3_600_000
+      })
     case "Unknown":
       return noConversation
     case "Superseded":
@@ -279,6 +285,7 @@ const create = (
           rejectIfBusy: run.rejectIfBusy,
           maxQueued: env.agent.limits.maxQueuedRuns,
           maxConcurrent: env.agent.limits.maxConcurrentRuns,
+          maxInConversation: env.agent.limits.maxRunsPerConversation,
           placeForEach: env.limitUsers,
           ...(env.limitUsers && { maxStored: env.agent.limits.maxStoredRunsPerUser })
         })

@@ -117,7 +117,7 @@ export class ModelError extends Schema.TaggedError<ModelError>()("ModelError", {
 /**
  * A model, ready to be called. Interrupting the stream ends the request and closes its socket.
  *
- * - `contextWindow`: tokens that a request may hold, if known; longer histories are compacted
+ * - `contextWindow`: tokens that a request may hold, a million if not known; longer histories are compacted
  * - `continuesDraft`: whether a request may end with an unfinished assistant message
  * - `price`: US dollars per million tokens
  * - `provider`, `name`: who serves it, in the words of OpenTelemetry's `gen_ai.provider.name`, and what it is called

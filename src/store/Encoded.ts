@@ -129,7 +129,7 @@ export interface EncodedCreate extends Omit<CreateRun, "input" | "brought"> {
  */
 export type EncodedCreateOutcome =
   | { readonly _tag: "Created" | "Duplicate"; readonly row: EncodedRow }
-  | { readonly _tag: "KeyReused" | "New" | "QueueFull" | "StoreFull" | "Unknown" | "Superseded" }
+  | { readonly _tag: "KeyReused" | "New" | "QueueFull" | "StoreFull" | "ConversationFull" | "Unknown" | "Superseded" }
   | { readonly _tag: "Busy"; readonly runId: string }
 
 /**

@@ -222,6 +222,8 @@ export interface CreateRun {
   readonly placeForEach: boolean
   /** How many runs of this user may be stored, whatever their state; absent: any number. */
   readonly maxStored?: number | undefined
+  /** How many runs of its conversation may be stored; absent: any number. */
+  readonly maxInConversation?: number | undefined
 }
 
 /**
@@ -231,6 +233,7 @@ export interface CreateRun {
  * - `New`: it was not used, and `onlyRepeated` was set
  * - `QueueFull`: `maxQueued` runs are waiting
  * - `StoreFull`: `maxStored` runs of the user are stored
+ * - `ConversationFull`: `maxInConversation` runs of the conversation are stored
  * - `Unknown`: no such conversation of this user
  * - `Superseded`: a regeneration of a run whose conversation has gone on
  *
@@ -239,7 +242,7 @@ export interface CreateRun {
  */
 export type CreateOutcome =
   | { readonly _tag: "Created" | "Duplicate"; readonly row: RunRow }
-  | { readonly _tag: "KeyReused" | "New" | "QueueFull" | "StoreFull" | "Unknown" | "Superseded" }
+  | { readonly _tag: "KeyReused" | "New" | "QueueFull" | "StoreFull" | "ConversationFull" | "Unknown" | "Superseded" }
   | { readonly _tag: "Busy"; readonly runId: string }
 
 /**

@@ -11,6 +11,7 @@ import * as Process from "../../src/engine/Process.js"
 import { RunEngine } from "../../src/engine/RunEngine.js"
 import * as ResumePolicy from "../../src/resume/ResumePolicy.js"
 import * as MemoryStore from "../../src/store/MemoryStore.js"
+import type { RunStore } from "../../src/store/RunStore.js"
 import type * as Script from "../../src/testing/ScriptedModel.js"
 import { type Tool, ToolFailure } from "../../src/tool/Tool.js"
 
@@ -25,6 +26,7 @@ export interface StackOptions {
   readonly pollMs?: number
   readonly policy?: Layer.Layer<ResumePolicy.ResumePolicy>
   readonly engine?: Engine.EngineOptions
+  readonly store?: Layer.Layer<RunStore, never, MemoryStore.Shared>
 }
 
 /** One process on the shared memory store. */
@@ -32,7 +34,7 @@ export const node = (options: StackOptions) =>
   Layer.fresh(
     Engine.layerWith({ commitWindowMs: 0, pollMs: options.pollMs ?? 20, ...options.engine }).pipe(
       Layer.provide(Process.layer),
-      Layer.provideMerge(MemoryStore.layerProcess),
+      Layer.provideMerge(options.store ?? MemoryStore.layerProcess),
       Layer.provide([
         Ids.layer,
         options.policy ?? ResumePolicy.layerRestartIteration,

@@ -1,6 +1,9 @@
 import { expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { RunEngine } from "../../src/engine/RunEngine.js"
+import * as MemoryStore from "../../src/store/MemoryStore.js"
+import { RunStore } from "../../src/store/RunStore.js"
 import * as Script from "../../src/testing/ScriptedModel.js"
 import type { Tool } from "../../src/tool/Tool.js"
 import { alone, until } from "./support.js"
@@ -74,4 +77,39 @@ it.live("a single run with many tool results stays within the window and keeps i
       expect(answers).toEqual(calls)
     }
   }).pipe(Effect.provide(alone({ model, tools: [read], limits: { maxIterations: 20 } })))
+})
+
+it.live("what is left out of a conversation is not read either, and one without a known window has a bound too", () => {
+  const long = "word ".repeat(100_000)
+  const model = Script.make(() => Script.turn(Script.text("Yes.")))
+  const read: Array<number> = []
+  let reads = 0
+  const counting = Layer.effect(
+    RunStore,
+    Effect.map(RunStore, (store) => ({
+      ...store,
+      input: (key: number) =>
+        Effect.suspend(() => {
+          reads += 1
+          return store.input(key)
+        })
+    }))
+  ).pipe(Layer.provide(MemoryStore.layerProcess))
+  return Effect.gen(function* () {
+    const engine = yield* RunEngine
+    let conversationId: string | undefined
+    for (let n = 1; n <= 16; n++) {
+      reads = 0
+      const run = yield* engine.start({ message: `${n} ${long}`, conversationId })
+      conversationId = run.conversationId
+      yield* until(run.runId, (snapshot) => snapshot.status === "completed")
+      read.push(reads)
+      const sent = model.requests.at(-1)?.messages ?? []
+      expect(size(sent)).toBeLessThan(1_000_000)
+      expect(sent.at(-1)).toMatchObject({ role: "user" })
+    }
+    // Seven fit, and never more than those are looked at.
+    expect(Math.max(...read)).toBeLessThanOrEqual(9)
+    expect(read.at(-1)).toBeLessThanOrEqual(9)
+  }).pipe(Effect.provide(alone({ model, store: counting })))
 })

@@ -418,6 +418,21 @@ describe("runs at once", () => {
     })
   )
 
+  it.live("maxRunsPerConversation: the next one goes on in another conversation, without users as well", () => {
+    const model = Script.make(() => Script.turn(Script.text("Done.")))
+    return Effect.gen(function* () {
+      const engine = yield* RunEngine
+      const say = (conversationId?: string) => engine.start({ message: "hi", conversationId })
+      const { conversationId } = yield* say()
+      yield* say(conversationId)
+      expect(yield* Effect.flip(say(conversationId))).toMatchObject({
+        _tag: "LimitReached",
+        limit: "maxRunsPerConversation"
+      })
+      expect((yield* say()).conversationId).not.toBe(conversationId)
+    }).pipe(Effect.provide(alone({ model, limits: { maxRunsPerConversation: 2 } })))
+  })
+
   it.live("maxRunsPerUser: the next one of the same user waits", () =>
     Effect.gen(function* () {
       const limits = { maxRunsPerUser: 2 }

@@ -241,7 +241,8 @@ export const create = (data: Data, run: EncodedCreate, now: number): EncodedCrea
   if (regenerated !== undefined && runs.some(({ row }) => row.ord > regenerated.ord)) return { _tag: "Superseded" }
   const busy = run.rejectIfBusy ? runs.find(({ row }) => isActive(row)) : undefined
   if (busy !== undefined) return { _tag: "Busy", runId: busy.row.runId }
-  const { maxStored, userId } = run
+  const { maxInConversation, maxStored, userId } = run
+  if (maxInConversation !== undefined && runs.length >= maxInConversation) return { _tag: "ConversationFull" }
   if (maxStored !== undefined && data.filter((row) => row.userId === userId).length >= maxStored) {
     return { _tag: "StoreFull" }
   }

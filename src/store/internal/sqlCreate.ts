@@ -64,6 +64,15 @@ export const make = (sql: SqlClient.SqlClient, transaction: Transaction, clock: 
           (rows) => rows.length > 0
         )
 
+  const isWhole = ({ conversationId, maxInConversation }: EncodedCreate) =>
+    maxInConversation === undefined
+      ? Effect.succeed(false)
+      : Effect.map(
+          sql`SELECT 1 FROM runs WHERE conversation_id = ${conversationId} ORDER BY ord, key
+            LIMIT 1 OFFSET ${maxInConversation - 1}`,
+          (rows) => rows.length > 0
+        )
+
   const checked = (run: EncodedCreate): Effect.Effect<EncodedCreateOutcome | Place, SqlError> =>
     Effect.gen(function* () {
       yield* Locks.conversation(sql, run.conversationId)
@@ -93,6 +102,7 @@ export const make = (sql: SqlClient.SqlClient, transaction: Transaction, clock: 
             AND status IN ('queued', 'running', 'streaming', 'waiting_approval') ORDER BY ord, key LIMIT 1`
         if (busy !== undefined) return { _tag: "Busy", runId: busy.runId }
       }
+      if (yield* isWhole(run)) return { _tag: "ConversationFull" }
       if (yield* hasAll(run)) return { _tag: "StoreFull" }
       if (yield* isFull(run)) return { _tag: "QueueFull" }
       return { existing: conversation !== undefined, ord }

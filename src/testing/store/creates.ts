@@ -168,6 +168,19 @@ export const creates: ReadonlyArray<StoreCase> = [
   ),
 
   define(
+    "a conversation has as many runs as are allowed, every version counted",
+    Effect.gen(function* () {
+      const first = yield* begin({ maxInConversation: 2 })
+      yield* end(first)
+      const { conversationId, userMessageId } = first
+      yield* end(yield* begin({ conversationId, userMessageId, regeneratedFrom: first, maxInConversation: 2 }))
+      assert.deepEqual(yield* tryCreate({ conversationId, maxInConversation: 2 }), { _tag: "ConversationFull" })
+      assert.equal((yield* tryCreate({ conversationId, maxInConversation: 3 }))._tag, "Created")
+      assert.equal((yield* tryCreate({ maxInConversation: 1 }))._tag, "Created")
+    })
+  ),
+
+  define(
     "a user has as many runs as are allowed, until one is deleted, and another user as well",
     Effect.gen(function* () {
       const store = yield* RunStore
