@@ -6,10 +6,8 @@
 import type { SqlClient } from "@effect/sql/SqlClient"
 import type { SqlError } from "@effect/sql/SqlError"
 import * as Context from "effect/Context"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { ReadClient, WriteClient } from "../tool/SqlClients.js"
@@ -22,7 +20,8 @@ import * as SqlStore from "./SqlStore.js"
  * - `filename`: the database file; its directory must exist
  * - `synchronous`: `full` (the default) survives a loss of power, `normal` may lose the last moments then; both
  *   survive the end of the process at any point
- * - `pollMs`: how often another process's commits are looked for (default 40 ms). One look costs some ten microseconds
+ * - `pollMs`: how often another process's commits are looked for (default 40 ms). One look costs tens of
+ *   microseconds, and some hundred where the process does nothing else
  *
  * @since 0.1.0
  * @category models
@@ -39,7 +38,9 @@ const busyTimeout = 5
 
 const defaultPollMs = 40
 
-const open = (options: Parameters<typeof SqliteClient.make>[0]): Effect.Effect<SqlClient, SqlError, Scope.Scope> =>
+const open = (
+  options: Parameters<typeof SqliteClient.make>[0]
+): Effect.Effect<SqliteClient.SqliteFile, SqlError, Scope.Scope> =>
   SqliteClient.make(options).pipe(
     Effect.tap((sql) => sql.unsafe(`PRAGMA busy_timeout = ${busyTimeout}`)),
     retryBusy
@@ -61,10 +62,12 @@ const reclaimable = (sql: SqlClient): Effect.Effect<void, SqlError> =>
     yield* sql.unsafe("VACUUM")
   })
 
-const clients = ({
-  filename,
-  synchronous = "full"
-}: SqliteOptions): Effect.Effect<Context.Context<WriteClient | ReadClient>, StoreError, Scope.Scope> =>
+interface Clients {
+  readonly write: SqliteClient.SqliteFile
+  readonly read: SqliteClient.SqliteFile
+}
+
+const clients = ({ filename, synchronous = "full" }: SqliteOptions): Effect.Effect<Clients, StoreError, Scope.Scope> =>
   Effect.gen(function* () {
     const write = yield* open({ filename })
     yield* retryBusy(write.unsafe(`PRAGMA synchronous = ${synchronous}`))
@@ -75,25 +78,40 @@ const clients = ({
     // Changes nothing, and fails where nothing may be changed: that is better known now than when a run is to be stored.
     yield* retryBusy(write.unsafe("DELETE FROM runs WHERE key IS NULL"))
     const read = yield* open({ filename, readonly: true })
-    return Context.make(WriteClient, write).pipe(Context.add(ReadClient, read))
+    return { write, read }
   }).pipe(
     Effect.withTracerEnabled(false),
     Effect.catchTag("SqlError", (error) => Effect.fail(refail("open")(error)))
   )
 
-const changes = (write: SqlClient, pollMs: number): Stream.Stream<Change> => {
-  const version = write<{ readonly data_version: number }>`PRAGMA data_version`.pipe(
-    Effect.map((rows) => rows[0]?.data_version ?? -1),
-    // Not knowing counts as another version, so nothing is missed.
-    Effect.orElseSucceed(() => -1),
-    Effect.withTracerEnabled(false)
-  )
-  return Stream.repeatEffectWithSchedule(version, Schedule.spaced(Duration.millis(pollMs))).pipe(
-    Stream.changes,
-    Stream.drop(1),
-    Stream.map(() => ({ work: true, left: false }))
+/** Looks are many and changes are few: only a change goes through the stream. */
+const changes = (file: SqliteClient.SqliteFile, pollMs: number): Stream.Stream<Change> => {
+  // Not knowing counts as another version, so nothing is missed.
+  const version = Effect.orElseSucceed(file.dataVersion, () => -1)
+  return Stream.unwrap(
+    Effect.map(version, (first) => {
+      let known = first
+      const look = Effect.zipRight(Effect.sleep(pollMs), version)
+      const change: Effect.Effect<void> = Effect.flatMap(look, (found) => {
+        if (found === known) return change
+        known = found
+        return Effect.void
+      })
+      return Stream.repeatEffect(Effect.as(change, { work: true, left: false }))
+    })
   )
 }
+
+/** The store over these clients, beside them. The own commits of the connection that writes are no news. */
+const store =
+  ({ pollMs = defaultPollMs }: SqliteOptions) =>
+  ({ read, write }: Clients) => {
+    const context = Context.make(WriteClient, write).pipe(Context.add(ReadClient, read))
+    return SqlStore.make({ changes: changes(write, pollMs) }).pipe(
+      Effect.map((made) => Context.add(context, RunStore, made)),
+      Effect.provide(context)
+    )
+  }
 
 /**
  * Opens the file, creating it if it is not there, brings its tables up to date, and provides the store and the two
@@ -103,21 +121,13 @@ const changes = (write: SqlClient, pollMs: number): Stream.Stream<Change> => {
  * @category layers
  */
 export const layer = (options: SqliteOptions): Layer.Layer<RunStore | WriteClient | ReadClient, StoreError> =>
-  Layer.provideMerge(
-    Layer.effect(
-      RunStore,
-      Effect.flatMap(WriteClient, (write) =>
-        SqlStore.make({ changes: changes(write, options.pollMs ?? defaultPollMs) })
-      )
-    ),
-    Layer.scopedContext(clients(options))
-  )
+  Layer.scopedContext(Effect.flatMap(clients(options), store(options)))
 
 const existing = ({
   filename,
   readonly,
   synchronous = "full"
-}: ExistingOptions): Effect.Effect<Context.Context<WriteClient | ReadClient>, StoreError, Scope.Scope> =>
+}: ExistingOptions): Effect.Effect<Clients, StoreError, Scope.Scope> =>
   Effect.gen(function* () {
     const read = yield* open({ filename, readonly: true })
     yield* Effect.provideService(SqlStore.expectCurrent, ReadClient, read)
@@ -126,7 +136,7 @@ const existing = ({
       yield* retryBusy(write.unsafe(`PRAGMA synchronous = ${synchronous}`))
       yield* retryBusy(write.unsafe("PRAGMA foreign_keys = ON"))
     }
-    return Context.make(WriteClient, write).pipe(Context.add(ReadClient, read))
+    return { write, read }
   }).pipe(
     Effect.withTracerEnabled(false),
     Effect.catchTag("SqlError", (error) => Effect.fail(refail("open")(error)))
@@ -150,10 +160,7 @@ export interface ExistingOptions extends SqliteOptions {
  * @category layers
  */
 export const layerExisting = (options: ExistingOptions): Layer.Layer<RunStore, StoreError> =>
-  Layer.effect(
-    RunStore,
-    Effect.flatMap(ReadClient, (read) => SqlStore.make({ changes: changes(read, options.pollMs ?? defaultPollMs) }))
-  ).pipe(Layer.provide(Layer.scopedContext(existing(options))))
+  Layer.scopedContext(Effect.flatMap(existing(options), store(options)))
 
 /**
  * Opens a file that nobody else has open, for as long as the scope lasts: whoever comes meanwhile is refused. Fails with

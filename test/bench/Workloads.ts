@@ -330,12 +330,19 @@ const reading = (name: string, short: boolean): Promise<Metrics> =>
       await Promise.all(viewers.map((viewer) => viewer.done))
       const used = child.cpu - cpu
       for (const viewer of viewers) viewer.close()
+      // What a server does when nobody asks for anything is no part of reading.
+      const idleMs = 3000
+      const resting = child.cpu
+      await sleep(idleMs)
+      const idle = (child.cpu - resting) / idleMs
       const before = child.cpu
+      const since = clock()
       await child.read({ deltas, perSecond: 50, burst: 1, upstream: url }, runs)
-      const alone = child.cpu - before
+      const alone = child.cpu - before - idle * (clock() - since)
       return {
         "CPU us/delta": (used / (runs * deltas)) * 1e6,
         "reading alone, CPU us/delta": (alone / (runs * deltas)) * 1e6,
+        "idle, CPU ms/s": idle * 1e6,
         "first token, p50 ms": quantile(firsts, 0.5),
         "first token, p99 ms": quantile(firsts, 0.99)
       }

@@ -44,6 +44,17 @@ const lookingAnew = (connection: Connection): Connection => {
 }
 
 /**
+ * The client of a SQLite file. `dataVersion` is another number whenever another connection has committed: SQLite's
+ * `PRAGMA data_version`, asked for without a turn in the queue, a span or a transaction.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface SqliteFile extends SqlClient.SqlClient {
+  readonly dataVersion: Effect.Effect<number, SqlError>
+}
+
+/**
  * Opens a file, which lasts as long as the scope. Statements outside of a transaction wait for one that is under way.
  * With `disableWAL` the file is taken as it is.
  *
@@ -52,13 +63,13 @@ const lookingAnew = (connection: Connection): Connection => {
  */
 export const make = (
   options: Pick<SqliteClient.SqliteClientConfig, "disableWAL" | "filename" | "readonly">
-): Effect.Effect<SqlClient.SqlClient, SqlError, Scope.Scope> =>
+): Effect.Effect<SqliteFile, SqlError, Scope.Scope> =>
   Effect.gen(function* () {
     const driver = yield* thrown("Failed to open the database")(SqliteClient.make(options))
     // It has one connection, which is there for as long as the client is.
     const connection = lookingAnew(yield* Effect.scoped(driver.reserve))
     const one = yield* Effect.makeSemaphore(1)
-    return yield* SqlClient.make({
+    const client = yield* SqlClient.make({
       acquirer: one.withPermits(1)(Effect.succeed(connection)),
       transactionAcquirer: Effect.uninterruptibleMask((restore) =>
         restore(one.take(1)).pipe(Effect.zipRight(Effect.addFinalizer(() => one.release(1))), Effect.as(connection))
@@ -66,4 +77,6 @@ export const make = (
       compiler: Statement.makeCompilerSqlite(),
       spanAttributes: [["db.system.name", "sqlite"]]
     })
+    const dataVersion = Effect.map(connection.executeValues("PRAGMA data_version", []), ([row]) => Number(row?.[0]))
+    return Object.assign(client, { dataVersion })
   }).pipe(Effect.provideServiceEffect(Reactivity.Reactivity, Reactivity.make))
