@@ -43,6 +43,15 @@ describe("the examples", () => {
     ])
   })
 
+  it("reads by a toolkit and writes by a tool that shows its work", async () => {
+    expect(await printed("toolkit")).toEqual([
+      "count_jars, done: 3",
+      'take_jars asks: {"before":3,"after":1,"version":1}',
+      'take_jars, applied: {"left":1}',
+      'take_jars, done: {"error":"There are only 1 jars."}'
+    ])
+  })
+
   const toolServer = Effect.acquireRelease(
     Effect.gen(function* () {
       const file = yield* Effect.promise(() => bundle(sourceOf("http-tool-server"), "http-tool-server"))

@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { basename, join } from "node:path"
 import { build } from "esbuild"
+import { eventually } from "../e2e/support/Waiting.js"
 
 const root = join(__dirname, "../..")
 
@@ -36,6 +37,7 @@ export const bundle = async (source: string, name: string): Promise<string> => {
 /** A running program, in a directory of its own. */
 export interface Program {
   readonly child: ChildProcessWithoutNullStreams
+  readonly cwd: string
   readonly output: () => string
   readonly ended: Promise<number | null>
   /** Ends it, if it still runs, and cleans up behind it. */
@@ -43,9 +45,9 @@ export interface Program {
 }
 
 /** Starts a bundled program. */
-export const start = (file: string, env: Record<string, string> = {}): Program => {
+export const start = (file: string, env: Record<string, string> = {}, args: ReadonlyArray<string> = []): Program => {
   const cwd = mkdtempSync(join(tmpdir(), `runlet-${basename(file)}-`))
-  const child = spawn(process.execPath, [file], { cwd, env: { PATH: process.env.PATH, ...env } })
+  const child = spawn(process.execPath, [file, ...args], { cwd, env: { PATH: process.env.PATH, ...env } })
   let output = ""
   child.stdout.on("data", (piece) => {
     output += piece
@@ -57,6 +59,7 @@ export const start = (file: string, env: Record<string, string> = {}): Program =
   const ended = new Promise<number | null>((resolve) => child.once("close", resolve))
   return {
     child,
+    cwd,
     output: () => output + errors,
     ended,
     close: async () => {
@@ -67,6 +70,10 @@ export const start = (file: string, env: Record<string, string> = {}): Program =
     }
   }
 }
+
+/** Waits until a program has printed this, and answers with what was found. */
+export const printed = (program: Program, wanted: RegExp): Promise<RegExpExecArray> =>
+  eventually(`the program to print ${wanted}`, () => wanted.exec(program.output()) ?? undefined)
 
 /** Runs a program to its end: its exit code and everything it printed. */
 export const run = async (
