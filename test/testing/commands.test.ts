@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from "@effect/vitest"
+import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as FastCheck from "effect/FastCheck"
 import * as Cases from "../../src/testing/Cases.js"
@@ -6,35 +6,29 @@ import * as Commands from "../../src/testing/Commands.js"
 import * as Law from "../../src/testing/Law.js"
 import type { Plan } from "../../src/testing/Plan.js"
 import * as Stores from "../../src/testing/Stores.js"
-
-// A case holds up the event loop; between two tests the runner hears from its worker.
-afterEach(() => new Promise((resume) => setTimeout(resume, 100)))
+import { breathe, holds } from "./support.js"
 
 const seed = Number(process.env.RUNLET_SEED ?? 1)
 const cases = Math.ceil(Number(process.env.RUNLET_CASES ?? 1800) / 15)
 const partOf = 40
 
-describe("any sequence of commands", () => {
+describe("any sequence of commands", { timeout: 3_600_000 }, () => {
   for (let part = 0; part * partOf < cases; part++) {
     const numRuns = Math.min(partOf, cases - part * partOf)
-    it.prop(
-      `keeps every law, in ${numRuns} cases (part ${part + 1})`,
-      [Commands.sequence()],
-      ([sequence]) => Commands.hold(sequence),
-      { fastCheck: { numRuns, seed: seed + part }, timeout: 3_600_000 }
-    )
+    it(`keeps every law, in ${numRuns} cases (part ${part + 1})`, () =>
+      holds(Commands.sequence(), (sequence) => Commands.hold(sequence), { numRuns, seed: seed + part }))
   }
 
-  it.prop(
-    "keeps every law over SQLite",
-    [Commands.sequence()],
-    ([sequence]) => Commands.hold(sequence, { store: Stores.sqlite }),
-    { fastCheck: { numRuns: Math.ceil(cases / 10), seed: seed + 1_000 }, timeout: 3_600_000 }
-  )
+  it("keeps every law over SQLite", () =>
+    holds(Commands.sequence(), (sequence) => Commands.hold(sequence, { store: Stores.sqlite }), {
+      numRuns: Math.ceil(cases / 10),
+      seed: seed + 1_000
+    }))
 
-  it("gives all kinds of commands, with all kinds of answers", () => {
+  it("gives all kinds of commands, with all kinds of answers", async () => {
     const given = new Map<string, Set<string>>()
     for (const sequence of FastCheck.sample(Commands.sequence(), { numRuns: 60, seed: 3 })) {
+      await breathe()
       const { observed, plan } = Effect.runSync(Commands.check(sequence))
       for (const command of plan.commands) given.set(command.do, given.get(command.do) ?? new Set())
       for (const { answer, name } of observed.commands) given.get(name)?.add(answer._tag)
@@ -45,14 +39,15 @@ describe("any sequence of commands", () => {
     for (const name of ["cancel", "decide", "regenerate", "resume", "start"]) expect(given.get(name)).toContain("Ok")
   })
 
-  it("gives the same commands when its plan is run again", () => {
+  it("gives the same commands when its plan is run again", async () => {
     for (const sequence of FastCheck.sample(Commands.sequence(), { numRuns: 8, seed: 5 })) {
+      await breathe()
       const { observed, plan } = Effect.runSync(Commands.check(sequence))
       expect(Effect.runSync(Cases.check(plan)).observed).toEqual(observed)
     }
   })
 
-  it("shrinks to the commands that it takes", () => {
+  it("shrinks to the commands that it takes", async () => {
     const law = Law.forEvents("nobody resumes", ({ event }) =>
       event.type === "run-resumed" && event.reason === "resume" ? "somebody does" : undefined
     )
@@ -60,9 +55,10 @@ describe("any sequence of commands", () => {
     const tries = 100
     let tried = 0
     let least: Plan | undefined
-    const { counterexample, failed } = FastCheck.check(
-      FastCheck.property(Commands.sequence(), (sequence) => {
+    const { counterexample, failed } = await FastCheck.check(
+      FastCheck.asyncProperty(Commands.sequence(), async (sequence) => {
         if (++tried > tries) return true
+        await breathe()
         const { observed, plan } = Effect.runSync(Commands.check(sequence, { laws: [] }))
         if (law.check(observed).length === 0 || !plan.commands.some((one) => one.do === "resume")) return true
         least = plan
