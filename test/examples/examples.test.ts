@@ -52,6 +52,24 @@ describe("the examples", () => {
     ])
   })
 
+  it("has its spans below those of the program", async () => {
+    const said = (await printed("traced")).join("\n")
+    const spans = said.split(/^\}$/m).flatMap((text) => {
+      const [, name] = /^ {2}name: '(.+)',$/m.exec(text) ?? []
+      const [, id] = /^ {2}id: '(.+)',$/m.exec(text) ?? []
+      const [, parent] = /parentSpanContext: \{[^}]*spanId: '(\w+)'/.exec(text) ?? []
+      return name === undefined ? [] : [{ name, id, parent }]
+    })
+    const below = (parent: string | undefined, depth: number): ReadonlyArray<string> =>
+      spans
+        .filter((span) => span.parent === parent)
+        .flatMap(({ id, name }) => [`${"  ".repeat(depth)}${name}`, ...below(id, depth + 1)])
+    const readme = readFileSync(join(__dirname, "../../README.md"), "utf8")
+    const [, shown] = /```text\n(handle order\n[\s\S]*?)\n```/.exec(readme) ?? []
+    expect(below(undefined, 0).join("\n")).toBe(shown)
+    expect(said).not.toContain("/long")
+  })
+
   const toolServer = Effect.acquireRelease(
     Effect.gen(function* () {
       const file = yield* Effect.promise(() => bundle(sourceOf("http-tool-server"), "http-tool-server"))

@@ -28,7 +28,12 @@ describe("the README's TypeScript", () => {
 
   it("shows the examples as they are, which are run", () => {
     const shown = inLanguage("ts").filter(({ mark }) => mark?.startsWith("example: "))
-    expect(shown.map(({ mark }) => mark)).toEqual(["example: embed", "example: law.test", "example: own.test"])
+    expect(shown.map(({ mark }) => mark)).toEqual([
+      "example: embed",
+      "example: law.test",
+      "example: own.test",
+      "example: traced"
+    ])
     for (const { mark, text } of shown) {
       const source = readFileSync(join(root, `test/examples/${mark?.slice("example: ".length)}.ts`), "utf8")
       expect(text).toBe(
