@@ -64,7 +64,8 @@ const turns = (windowMs: number): Effect.Effect<void> => {
 
 /**
  * Starts the committing fiber in the scope. `windowMs` is how long a first event waits for company; 0 commits in the
- * next turn of the event loop; `load` tells how busy that loop was since it was last asked, 0 to 1. A store that does not answer is asked again for `patienceMs`, then the writers of that
+ * next turn of the event loop; `load` tells how busy that loop was since it was last asked, 0 to 1; `now` is the time that
+ * events get (epoch milliseconds). A store that does not answer is asked again for `patienceMs`, then the writers of that
  * batch are closed and their runs left to recovery.
  *
  * @since 0.1.0
@@ -72,7 +73,12 @@ const turns = (windowMs: number): Effect.Effect<void> => {
  */
 export const make = (
   store: RunStore["Type"],
-  options: { readonly windowMs: number; readonly patienceMs: number; readonly load: Effect.Effect<number> }
+  options: {
+    readonly windowMs: number
+    readonly patienceMs: number
+    readonly load: Effect.Effect<number>
+    readonly now: Effect.Effect<number>
+  }
 ): Effect.Effect<GroupCommit, never, Scope.Scope> =>
   Effect.gen(function* () {
     const dirty = new Set<RunWriter>()
@@ -152,7 +158,7 @@ export const make = (
     }
 
     const round = Effect.gen(function* () {
-      let now = yield* Clock.currentTimeMillis
+      let now = yield* options.now
       const writers: Array<RunWriter> = []
       const batch: Array<Append> = []
       let events = 0
@@ -168,7 +174,7 @@ export const make = (
             continue
           }
           // Reading may have taken long, and what is written now must not seem older than what was read.
-          now = yield* Clock.currentTimeMillis
+          now = yield* options.now
         }
         if (writer.isClosed) continue
         const prepared = writer.prepare(now)

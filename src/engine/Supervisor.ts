@@ -4,8 +4,10 @@
  *
  * @since 0.1.0
  */
+import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as FiberMap from "effect/FiberMap"
 import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
@@ -17,7 +19,7 @@ import type { AgentEvent } from "../domain/AgentEvent.js"
 import { encodeEvent } from "../domain/Envelope.js"
 import * as Metrics from "../domain/Metrics.js"
 import * as Fold from "../domain/RunState.js"
-import type { RunRow, StoreError } from "../store/RunStore.js"
+import { type RunRow, StoreError } from "../store/RunStore.js"
 import type { Environment } from "./Environment.js"
 import * as Faults from "./Faults.js"
 import * as GroupCommit from "./GroupCommit.js"
@@ -62,6 +64,12 @@ const started = {
   type: "run-status",
   json: encodeEvent({ type: "run-status", status: "running" })
 } as const
+
+/** After which part of its time a lease that was not renewed is in doubt, and for which part the last try may last. */
+const doubt = 0.7
+const lastTry = 0.25
+
+const silent = new StoreError({ reason: "unavailable", method: "renew", cause: new Error("The store does not answer") })
 
 const expired = (request: { readonly approvalId: string; readonly toolCallId: string }): AgentEvent => ({
   type: "approval-decision",
@@ -119,6 +127,7 @@ export const make = (
     const commit = yield* GroupCommit.make(store, {
       windowMs: options.windowMs,
       load: process.load,
+      now: env.now,
       patienceMs: Math.max(5_000, leaseTtlMs)
     })
     const fibers = yield* FiberMap.make<number, void, never>()
@@ -266,9 +275,37 @@ export const make = (
       }
     })
 
+    /** When the leases that we have were last known to hold. */
+    let renewedAt = yield* Clock.currentTimeNanos
+    const renew = Effect.flatMap(Clock.currentTimeNanos, (at) =>
+      Effect.map(runs.size === 0 ? Effect.void : store.renew(claim), () => {
+        renewedAt = at
+      })
+    )
+
+    /**
+     * Where the store can not be reached our leases run out, and another process may go on with our runs. They are
+     * stopped before that. What was interrupted for as long itself, and reaches the store, goes on.
+     */
+    const guard = Effect.gen(function* () {
+      const since = Duration.nanos((yield* Clock.currentTimeNanos) - renewedAt)
+      if (runs.size === 0 || Duration.lessThan(since, Duration.millis(leaseTtlMs * doubt))) return
+      const held = yield* renew.pipe(
+        Effect.disconnect,
+        Effect.timeoutFail({ duration: Duration.millis(leaseTtlMs * lastTry), onTimeout: () => silent }),
+        Effect.either
+      )
+      if (Either.isRight(held)) return
+      for (const active of [...runs.values()]) {
+        active.writer.close("The store can not be reached, and the lease of this run runs out.")
+        yield* stop(active.row.key)
+        yield* Faults.log("A run was stopped because its lease could not be renewed", held.left, active.row.runId)
+      }
+    })
+
     const takeOver = Effect.gen(function* () {
       // Our own leases come first: after a long sleep they may have run out without anybody having noticed.
-      if (runs.size > 0) yield* store.renew(claim)
+      yield* renew
       const owners = (yield* store.owners).filter((owner) => owner !== process.owner)
       const dead = yield* Effect.filter(owners, process.isGone)
       while (!draining && runs.size < agent.limits.maxConcurrentRuns) {
@@ -281,10 +318,7 @@ export const make = (
       }
     })
 
-    const keep = Effect.zipRight(
-      Effect.suspend(() => (runs.size === 0 ? Effect.void : store.renew(claim))),
-      Effect.zipRight(watch(), Effect.suspend(letGo))
-    )
+    const keep = Effect.zipRight(renew, Effect.zipRight(watch(), Effect.suspend(letGo)))
 
     /** Runs that were ours and not executed here when we last looked, with their epochs. */
     let strays = new Map<number, number>()
@@ -380,6 +414,7 @@ export const make = (
       Effect.forkScoped
     )
     yield* background("keep leases", keep, Duration.millis(Math.max(50, leaseTtlMs / 4)))
+    yield* background("guard leases", guard, Duration.millis(Math.max(20, leaseTtlMs / 20)))
     yield* background("expire approvals", sweepExpired, poll)
     yield* background("poll queue", Effect.sync(poke), poll)
     yield* bell.await.pipe(

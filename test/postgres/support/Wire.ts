@@ -1,0 +1,95 @@
+/**
+ * What lies between a program and its database: a proxy that can hold answers back, and cut.
+ */
+import { connect, createServer, type Server, type Socket } from "node:net"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+
+export interface Wire {
+  /** The address of the database, through the wire. */
+  readonly url: string
+  /** Cuts every connection, and for as long as it is not mended every new one. */
+  readonly cut: () => void
+  readonly mend: () => void
+  /** When these words are next sent to the database, the answer is kept back and the connection is cut once it has come. */
+  readonly loseAnswerTo: (words: string) => void
+}
+
+const listening = (server: Server) =>
+  new Promise<number>((done) => {
+    server.listen(0, "127.0.0.1", () => {
+      const address = server.address()
+      done(typeof address === "object" && address !== null ? address.port : 0)
+    })
+  })
+
+/** A wire to the database at an address. */
+export const make = (url: string): Effect.Effect<Wire, never, Scope.Scope> =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.promise(async () => {
+        const target = new URL(url)
+        const sockets = new Set<Socket>()
+        const state: { isCut: boolean; losing: string | undefined } = { isCut: false, losing: undefined }
+        const server = createServer((near) => {
+          if (state.isCut) {
+            near.destroy()
+            return
+          }
+          const far = connect(Number(target.port || "5432"), target.hostname)
+          let lost = false
+          const end = () => {
+            near.destroy()
+            far.destroy()
+          }
+          for (const socket of [near, far]) {
+            sockets.add(socket)
+            socket.setNoDelay(true)
+            socket.on("error", end)
+            socket.on("close", () => {
+              sockets.delete(socket)
+              end()
+            })
+          }
+          near.on("data", (bytes) => {
+            if (state.losing !== undefined && bytes.includes(state.losing)) {
+              lost = true
+              state.losing = undefined
+            }
+            far.write(bytes)
+          })
+          far.on("data", (bytes) => {
+            if (lost) end()
+            else near.write(bytes)
+          })
+        })
+        return { port: await listening(server), server, sockets, state, target }
+      }),
+      ({ server, sockets }) =>
+        Effect.promise(
+          () =>
+            new Promise<void>((done) => {
+              for (const socket of sockets) socket.destroy()
+              server.close(() => done())
+            })
+        )
+    ),
+    ({ port, sockets, state, target }) => {
+      const address = new URL(target)
+      address.hostname = "127.0.0.1"
+      address.port = String(port)
+      return {
+        url: address.href,
+        cut: () => {
+          state.isCut = true
+          for (const socket of sockets) socket.destroy()
+        },
+        mend: () => {
+          state.isCut = false
+        },
+        loseAnswerTo: (words) => {
+          state.losing = words
+        }
+      }
+    }
+  )
