@@ -48,7 +48,7 @@ describePostgres("a store in PostgreSQL", () => {
           const run = yield* request({ title: odd, userId: odd, idempotency: { key: odd, bodyHash: odd } })
           const created = yield* store.create({ ...run, input: { ...run.input, userMessage: odd } })
           expect(created._tag).toBe("Created")
-          const found = yield* store.conversation({ conversationId: run.conversationId, userId: odd })
+          const found = yield* store.conversation({ conversationId: run.conversationId, userId: odd, limit: 10 })
           const { conversation, messages } = Option.getOrThrow(found)
           expect([conversation.title, messages[0]?.content]).toEqual([odd, odd])
           expect((yield* store.create({ ...run, runId: "another" }))._tag).toBe("Duplicate")
