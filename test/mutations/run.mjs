@@ -16,8 +16,11 @@ import { mutations } from "./mutations.mjs"
 const root = fileURLToPath(new URL("../..", import.meta.url))
 const wanted = process.argv.slice(2).join(" ")
 const jobs = Number(process.env.RUNLET_JOBS ?? Math.max(1, availableParallelism() - 1))
-/** What never comes back is cut off long after every case should have been through, also on a busy machine. */
-const limitMs = 30 * 60_000
+/**
+ * What never comes back is cut off long after every case should have been through: by the seconds of a processor that it
+ * has used, which are the same on a busy machine, and in the end by the clock.
+ */
+const limit = { processorSeconds: 1_800, clockMs: 6 * 3_600_000 }
 
 /** The sources with the edits of a mistake. */
 const edited = async ({ edits }) => {
@@ -62,12 +65,13 @@ const bundle = async (mutation, by, outfile) => {
 const run = (file, only) =>
   new Promise((done) => {
     const env = { ...process.env, RUNLET_ONLY: only ?? "" }
-    const child = spawn(process.execPath, [file], { cwd: root, env, stdio: ["ignore", "pipe", "ignore"] })
+    const limited = ["-c", `ulimit -t ${limit.processorSeconds}; exec "$0" "$1"`, process.execPath, file]
+    const child = spawn("sh", limited, { cwd: root, env, stdio: ["ignore", "pipe", "ignore"] })
     let text = ""
     child.stdout.on("data", (chunk) => {
       text += chunk
     })
-    const timer = setTimeout(() => child.kill("SIGKILL"), limitMs)
+    const timer = setTimeout(() => child.kill("SIGKILL"), limit.clockMs)
     child.on("close", (code) => {
       clearTimeout(timer)
       const line = text.trim().split("\n").at(-1)
