@@ -62,9 +62,12 @@ export class RunletError extends Error {
     super(body.message, { cause })
     this._tag = body._tag
   }
-  /** Whether the same call may succeed later without anybody doing something about it. */
+  /**
+   * Whether the same call may succeed later without anybody doing something about it. An answer of 500 says that it will
+   * not: what was asked for is damaged, or the server has a mistake.
+   */
   get transient(): boolean {
-    return this.status === 0 || this.status === 429 || this.status > 499
+    return this.status === 0 || this.status === 429 || this.status > 500
   }
 }
 

@@ -28,6 +28,8 @@ import * as Sse from "../http/Sse.js"
  * @category errors
  */
 export type WatchError =
+  | RunError.Unavailable
+  | RunsApi.InternalError
   | RunError.NotFound
   | RunError.InvalidCursor
   | RunError.Compacted
@@ -64,6 +66,8 @@ const Refusal = Schema.Union(
   RunError.NotFound,
   RunError.InvalidCursor,
   RunError.Compacted,
+  RunError.Unavailable,
+  RunsApi.InternalError,
   RunsApi.Unauthorized,
   RunsApi.Forbidden
 )
@@ -78,10 +82,9 @@ const refused = (response: HttpClientResponse.HttpClientResponse): Effect.Effect
   Effect.flatMap(
     Effect.orElseSucceed(response.json, () => undefined),
     (body) =>
-      Option.match(decodeRefusal(body), {
-        onNone: () =>
-          Effect.fail<WatchError | Lost>(new Lost(Option.getOrUndefined(decodeLater(body))?.retryAfterMs ?? 0)),
-        onSome: (refusal) => Effect.fail(refusal)
+      Option.match(decodeLater(body), {
+        onNone: () => Effect.fail(Option.getOrElse(decodeRefusal(body), (): WatchError | Lost => new Lost(0))),
+        onSome: ({ retryAfterMs }) => Effect.fail(new Lost(retryAfterMs))
       })
   )
 

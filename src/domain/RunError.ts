@@ -70,12 +70,13 @@ export class LimitReached extends Schema.TaggedError<LimitReached>()("LimitReach
 }) {}
 
 /**
- * The process is draining or its store does not answer. Try again, or ask another process.
+ * The process is draining or its store does not answer. Try again after `retryAfterMs`, or ask another process. Without
+ * `retryAfterMs` trying again is of no use: what is stored is damaged, and a server answers 500.
  *
  * @since 0.1.0
  * @category errors
  */
 export class Unavailable extends Schema.TaggedError<Unavailable>()("Unavailable", {
   message: Schema.String,
-  retryAfterMs: Schema.Number
+  retryAfterMs: Schema.optional(Schema.Number)
 }) {}

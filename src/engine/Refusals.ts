@@ -50,8 +50,7 @@ export const available = <A, E, R>(
                 error.reason === "corrupt"
                   ? // Only a person can help, who restores a backup.
                     new Unavailable({
-                      message: "What is stored of this is damaged and can not be read. Tell whoever runs this server.",
-                      retryAfterMs: 60_000
+                      message: "What is stored of this is damaged and can not be read. Tell whoever runs this server."
                     })
                   : new Unavailable({
                       message: "The server's storage does not answer. Try again in a moment.",

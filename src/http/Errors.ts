@@ -63,7 +63,9 @@ const headers = (error: Known): Record<string, string> => {
   switch (error._tag) {
     case "LimitReached":
     case "Unavailable":
-      return { "retry-after": String(Math.max(1, Math.ceil(error.retryAfterMs / 1000))) }
+      return error.retryAfterMs === undefined
+        ? {}
+        : { "retry-after": String(Math.max(1, Math.ceil(error.retryAfterMs / 1000))) }
     case "Unauthorized":
       return { "www-authenticate": 'Bearer realm="runlet"' }
     case "MethodNotAllowed":
@@ -82,7 +84,8 @@ const headers = (error: Known): Record<string, string> => {
 export const toResponse = (error: Known): HttpServerResponse.HttpServerResponse => {
   if (error._tag === "LimitReached" || error._tag === "PayloadTooLarge") Metrics.limitReached(error.limit ?? "size")
   return HttpServerResponse.unsafeJson(encode(error), {
-    status: status[error._tag],
+    // What will not pass by itself is no lack of service.
+    status: error._tag === "Unavailable" && error.retryAfterMs === undefined ? 500 : status[error._tag],
     headers: { "cache-control": "no-store", ...headers(error) }
   })
 }

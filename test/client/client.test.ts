@@ -225,6 +225,27 @@ describe("showing a run", () => {
     client.close()
   })
 
+  it("gives up what the server says can not be had, and says so, until it is asked for again", async () => {
+    const { client, clock, server } = harness()
+    server.begin("run_1")
+    await client.attach("run_1")
+    await settle()
+    server.intercept = () => refusal(500, "Unavailable", { message: "What is stored of this is damaged." })
+    server.cut()
+    await clock.advance(2_000)
+    expect(client.getSnapshot().error).toMatchObject({ _tag: "Unavailable", status: 500 })
+    const asked = server.requests.length
+    await clock.advance(600_000)
+    expect(server.requests.length).toBe(asked)
+    // Another attempt by hand ends the same way, at once.
+    expect(await client.attach("run_1")).toBe(false)
+    expect(client.getSnapshot().error?.message).toBe("What is stored of this is damaged.")
+    const again = server.requests.length
+    await clock.advance(600_000)
+    expect(server.requests.length).toBe(again)
+    client.close()
+  })
+
   it("tries at once when the page is looked at or online again", async () => {
     const { client, server, wake } = harness()
     server.begin("run_1")

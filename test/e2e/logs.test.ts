@@ -18,7 +18,7 @@ test("what a server logs to no terminal is JSON, names the run, and holds nothin
     .prepare(`UPDATE events SET json = ? WHERE run_key = (SELECT key FROM runs WHERE run_id = ?)`)
     .run(`{"type":"${content}`, run.runId)
   database.close()
-  expect((await world.client.call("GET", `/runs/${run.runId}`)).status).toBe(503)
+  expect((await world.client.call("GET", `/runs/${run.runId}`)).status).toBe(500)
   const lines = await eventually("the line", () => {
     const found = world
       .output()
