@@ -8,8 +8,13 @@ import * as Command from "@effect/cli/Command"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as Migrate from "../node/Migrate.js"
+import * as Postgres from "../store/Postgres.js"
 import { type Failure, ofCode } from "./Failure.js"
 import * as Flags from "./Flags.js"
+
+/** What the system said is in the innermost error. */
+const said = (cause: unknown): string =>
+  cause instanceof Error ? (cause.cause instanceof Error ? said(cause.cause) : cause.message) : String(cause)
 
 const refusal = ({ cause, reason, what = [] }: Migrate.MigrateError, from: string, to: string): Failure => {
   switch (reason) {
@@ -22,7 +27,10 @@ const refusal = ({ cause, reason, what = [] }: Migrate.MigrateError, from: strin
     case "newer":
       return ofCode(1, `${from} was changed by a newer version of Runlet. Use that version`)
     case "busy":
-      return ofCode(1, `A server or another program uses ${from} or ${to}. Stop it, and try again`)
+      return ofCode(
+        1,
+        `A server uses ${from}, or did until a moment ago, or somebody else has locked ${to}. Stop it, and try again`
+      )
     case "same":
       return ofCode(2, `${from} and ${to} are the same database`)
     case "full":
@@ -33,7 +41,7 @@ const refusal = ({ cause, reason, what = [] }: Migrate.MigrateError, from: strin
         `The copy was not like the original and was thrown away; ${from} is as it was. It differed in: ${what.join(", ")}`
       )
     case "failed":
-      return ofCode(1, `Nothing was moved to ${to}: ${cause instanceof Error ? cause.message : String(cause)}`)
+      return ofCode(1, `Nothing was moved from ${from} to ${to}: ${said(cause)}`)
   }
 }
 
@@ -69,8 +77,12 @@ export const migrate = (from: string, to: string, json: boolean): Effect.Effect<
       const line = json ? JSON.stringify(progress) : progressText(progress)
       return line === undefined ? Effect.void : Console.log(line)
     }
-    const moved = yield* Effect.mapError(Migrate.migrate(from, to, tell), (error) => refusal(error, from, to))
-    const lines = json ? [JSON.stringify({ type: "done", from, to, ...moved })] : summary(moved, from, to)
+    // Addresses are told without what is secret in them.
+    const [source, target] = [Postgres.nameOf(from), Postgres.nameOf(to)]
+    const moved = yield* Effect.mapError(Migrate.migrate(from, to, tell), (error) => refusal(error, source, target))
+    const lines = json
+      ? [JSON.stringify({ type: "done", from: source, to: target, ...moved })]
+      : summary(moved, source, target)
     for (const line of lines) yield* Console.log(line)
   })
 

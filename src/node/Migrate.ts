@@ -12,16 +12,21 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
 import * as Predicate from "effect/Predicate"
+import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as Snapshot from "../domain/Snapshot.js"
 import * as RunLog from "../engine/RunLog.js"
+import * as PgClient from "../store/internal/pgClient.js"
+import * as SqlClock from "../store/internal/sqlClock.js"
 import * as SqlTransaction from "../store/internal/sqlTransaction.js"
+import * as Postgres from "../store/Postgres.js"
 import type { RunStore, StoreError } from "../store/RunStore.js"
 import * as SqlCopy from "../store/SqlCopy.js"
 import * as Sqlite from "../store/Sqlite.js"
 import * as SqlStore from "../store/SqlStore.js"
+import * as PostgresDocuments from "../tool/documents/PostgresDocuments.js"
 import * as SqliteDocuments from "../tool/documents/SqliteDocuments.js"
 import { ReadClient, WriteClient } from "../tool/SqlClients.js"
 
@@ -75,16 +80,65 @@ const codeOf = (cause: unknown): string => {
 
 const failed = (cause: SqlError | StoreError): MigrateError => {
   const code = codeOf(Predicate.hasProperty(cause, "reason") ? cause.cause : cause)
-  if (/^SQLITE_(BUSY|LOCKED)/.test(code)) return new MigrateError({ reason: "busy", cause })
+  if (/^(SQLITE_(BUSY|LOCKED)|55P03$)/.test(code)) return new MigrateError({ reason: "busy", cause })
   return new MigrateError({ reason: code === "SQLITE_NOTADB" ? "foreign" : "failed", cause })
 }
 
-const openSource = (from: string): Effect.Effect<SqlClient.SqlClient, MigrateError, Scope.Scope> =>
-  existsSync(from) ? Effect.mapError(Sqlite.alone(from), failed) : Effect.fail(new MigrateError({ reason: "missing" }))
+/** Connections of a move are told from those of servers by their name. */
+const ours = "runlet-migrate"
+
+const urlOf = (address: string): Effect.Effect<Redacted.Redacted, MigrateError> =>
+  Effect.try({
+    try: () => {
+      const url = new URL(address)
+      url.searchParams.set("application_name", ours)
+      return Redacted.make(url.href)
+    },
+    catch: () => new MigrateError({ reason: "failed", cause: new Error("The address is not well-formed") })
+  })
+
+const openSource = (from: string): Effect.Effect<SqlClient.SqlClient, MigrateError, Scope.Scope> => {
+  if (Postgres.isAddress(from)) return Effect.flatMap(urlOf(from), (url) => PgClient.make({ url, max: 2 }))
+  return existsSync(from)
+    ? Effect.mapError(Sqlite.alone(from), failed)
+    : Effect.fail(new MigrateError({ reason: "missing" }))
+}
+
+/** A file that nobody else has open is ours alone. Of a server's database each server has a connection, and its leases. */
+const expectUnused = (sql: SqlClient.SqlClient): Effect.Effect<void, MigrateError | SqlError> =>
+  sql.onDialectOrElse({
+    pg: () =>
+      Effect.gen(function* () {
+        const now = yield* SqlClock.postgres(sql).now
+        const used = yield* sql`
+          SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'runlet'
+          UNION ALL
+          SELECT 1 FROM runs WHERE status IN ('running', 'streaming') AND lease_expires_at > ${now}`
+        if (used.length > 0) return yield* new MigrateError({ reason: "busy" })
+      }),
+    orElse: () => Effect.void
+  })
+
+/** Whoever writes waits, or gives up, until the transaction has ended. It may last as long as there is something to do. */
+const lock = (sql: SqlClient.SqlClient, mode: "SHARE" | "EXCLUSIVE"): Effect.Effect<void, SqlError> =>
+  sql.onDialectOrElse({
+    pg: () =>
+      Effect.gen(function* () {
+        yield* sql`SET LOCAL idle_in_transaction_session_timeout = 0`
+        yield* sql`SET LOCAL statement_timeout = 0`
+        const names = (yield* SqlCopy.present({ sql, within: (effect) => effect })).map(({ name }) => `"${name}"`)
+        yield* sql.unsafe(`LOCK TABLE ${names.join(", ")} IN ${mode} MODE`)
+      }),
+    orElse: () => Effect.void
+  })
 
 /** A file that was not there goes again when nothing came of it. */
 const openTarget = (to: string): Effect.Effect<SqlClient.SqlClient, MigrateError, Scope.Scope> =>
   Effect.gen(function* () {
+    if (Postgres.isAddress(to)) {
+      const url = yield* urlOf(to)
+      return Context.get(yield* Effect.mapError(Layer.build(Postgres.layer({ url })), failed), WriteClient)
+    }
     const fresh = !existsSync(to)
     if (fresh) {
       yield* Effect.addFinalizer((exit) =>
@@ -191,6 +245,8 @@ const move = (
       Effect.gen(function* () {
         const from = sideOf(source, reading)
         const to = sideOf(target, writing)
+        yield* from.within(lock(source, "SHARE"))
+        yield* to.within(lock(target, "EXCLUSIVE"))
         if (!(yield* SqlCopy.isEmpty(to))) return yield* new MigrateError({ reason: "full" })
         const { different: tables, rows } = yield* SqlCopy.copy(from, to, (progress) =>
           tell({ type: "copied", ...progress })
@@ -204,7 +260,8 @@ const move = (
     )
   )
 
-const sameFile = (from: string, to: string): boolean => {
+const isSame = (from: string, to: string): boolean => {
+  if (Postgres.isAddress(from)) return from === to
   try {
     return realpathSync(from) === realpathSync(to)
   } catch {
@@ -227,14 +284,16 @@ export const migrate = (
 ): Effect.Effect<Moved, MigrateError> =>
   Effect.scoped(
     Effect.gen(function* () {
-      if (sameFile(from, to)) return yield* new MigrateError({ reason: "same" })
+      if (isSame(from, to)) return yield* new MigrateError({ reason: "same" })
       const source = yield* openSource(from)
       yield* expectKnown(source)
+      yield* expectUnused(source)
       const target = yield* openTarget(to)
       const plain: SqlCopy.Side = { sql: target, within: (effect) => effect }
       if (!(yield* SqlCopy.isEmpty(plain))) return yield* new MigrateError({ reason: "full" })
       if ((yield* SqlCopy.present({ ...plain, sql: source })).some(({ ofDocuments }) => ofDocuments === true)) {
-        yield* Layer.build(Layer.provide(SqliteDocuments.layerWith([]), Layer.succeedContext(clientsOf(target))))
+        const documents = Postgres.isAddress(to) ? PostgresDocuments.layerWith([]) : SqliteDocuments.layerWith([])
+        yield* Layer.build(Layer.provide(documents, Layer.succeedContext(clientsOf(target))))
       }
       return yield* move(source, target, tell)
     })

@@ -16,7 +16,7 @@ const seconds = Number(process.env.RUNLET_FLEET_SECONDS ?? 12)
 const seed = Number(process.env.RUNLET_SEED ?? 30)
 const leaseTtlMs = 3000
 const killEveryMs = Math.min(10_000, (seconds * 1000) / 3)
-const endMs = 120_000
+const endMs = 60_000
 
 /** One more reader of a run, who comes back until it has ended, to whichever server the proxy chooses. */
 interface Reader {
@@ -26,14 +26,18 @@ interface Reader {
   readonly delays: Array<number>
 }
 
-const read = (run: Watched, url: string): { readonly reader: Reader; readonly done: Promise<void> } => {
+const read = (
+  run: Watched,
+  url: string,
+  isOver: () => boolean
+): { readonly reader: Reader; readonly done: Promise<void> } => {
   const delays: Array<number> = []
   let since = Number.POSITIVE_INFINITY
   const viewer = new Viewer(run.viewer.runId, ({ createdAt }) => {
     if (createdAt > since) delays.push(Date.now() - createdAt)
   })
   const follow = async () => {
-    while (!viewer.final) {
+    while (!viewer.final && !isOver()) {
       since = Date.now()
       const closed = await viewer.connect(url)
       if (closed === "refused") return
@@ -64,6 +68,7 @@ Data.describeFleet("three servers under load", (open) => {
       const { world } = fleet
       const readers = new Map<Watched, ReturnType<typeof read>>()
       const kills: Array<{ readonly at: number; readonly orphans: ReadonlyArray<string> }> = []
+      let over = false
       const begun = Date.now()
       let next = 0
       let nextKill = begun + killEveryMs
@@ -73,7 +78,12 @@ Data.describeFleet("three servers under load", (open) => {
           const quick = quickPlans[next % quickPlans.length]
           world.begin(next++ % 3 === 0 && quick !== undefined ? quick : "calm")
         }
-        for (const run of world.runs) if (!readers.has(run)) readers.set(run, read(run, fleet.front.url))
+        for (const run of world.runs)
+          if (!readers.has(run))
+            readers.set(
+              run,
+              read(run, fleet.front.url, () => over)
+            )
         if (Date.now() > nextKill) {
           nextKill += killEveryMs
           const victim = fleet.servers[Math.floor(world.random() * fleet.servers.length)]
@@ -90,7 +100,15 @@ Data.describeFleet("three servers under load", (open) => {
         await sleep(100)
       }
       await world.finish(endMs)
-      for (const run of world.runs) if (!readers.has(run)) readers.set(run, read(run, fleet.front.url))
+      for (const run of world.runs)
+        if (!readers.has(run))
+          readers.set(
+            run,
+            read(run, fleet.front.url, () => over)
+          )
+      // Whoever waits for a run that does not end would wait for ever.
+      over = true
+      for (const run of world.active()) readers.get(run)?.reader.viewer.close()
       await Promise.all([...readers.values()].map(({ done }) => done))
       const took = (Date.now() - begun) / 1000
       expect(await world.check()).toEqual([])
