@@ -68,12 +68,13 @@ Data.describeFleet("three servers under load", (open) => {
       const { world } = fleet
       const readers = new Map<Watched, ReturnType<typeof read>>()
       const kills: Array<{ readonly at: number; readonly orphans: ReadonlyArray<string> }> = []
+      const launches: Array<Promise<unknown>> = []
       let over = false
       const begun = Date.now()
       let next = 0
       let nextKill = begun + killEveryMs
       while (Date.now() < begun + seconds * 1000) {
-        const missing = crowd - world.active().length
+        const missing = crowd - (next - world.runs.length + world.active().length)
         for (let i = 0; i < Math.min(crowd / 10, missing); i++) {
           const quick = quickPlans[next % quickPlans.length]
           world.begin(next++ % 3 === 0 && quick !== undefined ? quick : "calm")
@@ -84,8 +85,8 @@ Data.describeFleet("three servers under load", (open) => {
               run,
               read(run, fleet.front.url, () => over)
             )
-        if (Date.now() > nextKill) {
-          nextKill += killEveryMs
+        if (Date.now() > nextKill && fleet.servers.length === 3) {
+          nextKill = Date.now() + killEveryMs
           const victim = fleet.servers[Math.floor(world.random() * fleet.servers.length)]
           if (victim !== undefined) {
             const owned = await fleet.data.rows(
@@ -94,11 +95,12 @@ Data.describeFleet("three servers under load", (open) => {
             const at = Date.now()
             await fleet.kill(victim)
             kills.push({ at, orphans: owned.map(({ run_id }) => String(run_id)) })
-            void fleet.launch()
+            launches.push(fleet.launch())
           }
         }
         await sleep(100)
       }
+      await Promise.all(launches)
       await world.finish(endMs)
       for (const run of world.runs)
         if (!readers.has(run))
@@ -111,7 +113,7 @@ Data.describeFleet("three servers under load", (open) => {
       for (const run of world.active()) readers.get(run)?.reader.viewer.close()
       await Promise.all([...readers.values()].map(({ done }) => done))
       const took = (Date.now() - begun) / 1000
-      expect(await world.check()).toEqual([])
+      expect(await world.check(), fleet.front.output()).toEqual([])
       for (const { reader } of readers.values()) {
         expect(reader.viewer.faults).toEqual([])
         expect(reader.viewer.lines).toEqual(reader.run.viewer.lines)
