@@ -17,6 +17,8 @@ const stream = (description: string) =>
   HttpApiSchema.Text({ contentType: "text/event-stream" }).annotations({ description })
 const NoContent = Schema.Void.annotations(HttpApiSchema.annotations({ status: 204 }))
 
+const runPath = Schema.Struct({ runId: Schema.String })
+
 /** A client's own name for a thread of messages. */
 const name = Schema.String.pipe(Schema.minLength(1), Schema.maxLength(256))
 
@@ -177,7 +179,6 @@ export const agUi = HttpApiGroup.make("agUi")
     HttpApiEndpoint.post("run", "/adapters/ag-ui")
       .setPayload(AgUiBody)
       .addSuccess(AgUiStream)
-      .addError(RunError.NotFound, { status: 404 })
       .addError(RunError.Conflict, { status: 409 })
       .addError(RunError.Compacted, { status: 410 })
       .addError(RunError.Unprocessable, { status: 422 })
@@ -185,7 +186,7 @@ export const agUi = HttpApiGroup.make("agUi")
   )
   .add(
     HttpApiEndpoint.get("events", "/adapters/ag-ui/:runId/events")
-      .setPath(Schema.Struct({ runId: Schema.String }))
+      .setPath(runPath)
       .setUrlParams(
         Schema.Struct({
           after: parameter("The id of the last event that you have; `Last-Event-ID` wins."),
@@ -195,7 +196,6 @@ export const agUi = HttpApiGroup.make("agUi")
       )
       .addSuccess(AgUiStream)
       .addError(RunError.InvalidCursor, { status: 400 })
-      .addError(RunError.NotFound, { status: 404 })
       .addError(RunError.Compacted, { status: 410 })
       .annotateContext(summary("Watch a run, behind `Last-Event-ID` or with all messages of its thread first"))
   )
@@ -205,17 +205,16 @@ export const agUi = HttpApiGroup.make("agUi")
       .setUrlParams(Schema.Struct({ clientRunId }))
       .addSuccess(AgUiStream)
       .addSuccess(NoContent)
-      .addError(RunError.NotFound, { status: 404 })
       .addError(RunError.Compacted, { status: 410 })
       .annotateContext(summary("Watch the thread's last run, with all messages first; 204 when it has none"))
   )
   .add(
     HttpApiEndpoint.post("cancel", "/adapters/ag-ui/:runId/cancel")
-      .setPath(Schema.Struct({ runId: Schema.String }))
+      .setPath(runPath)
       .addSuccess(CancelResult)
-      .addError(RunError.NotFound, { status: 404 })
       .annotateContext(summary("Stop a run"))
   )
+  .addError(RunError.NotFound, { status: 404 })
 
 /**
  * The endpoint that clients of Durable Streams read a run's log from. `HEAD` answers where it ends.
@@ -225,7 +224,7 @@ export const agUi = HttpApiGroup.make("agUi")
  */
 export const durableStreams = HttpApiGroup.make("durableStreams").add(
   HttpApiEndpoint.get("read", "/adapters/durable-streams/:runId")
-    .setPath(Schema.Struct({ runId: Schema.String }))
+    .setPath(runPath)
     .setUrlParams(
       Schema.Struct({
         offset: parameter("The last `Stream-Next-Offset`; `-1`, the default, is the beginning, `now` the end."),

@@ -11,7 +11,6 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Stream from "effect/Stream"
 import * as AgUi from "../adapters/AgUi.js"
-import type * as Envelope from "../domain/Envelope.js"
 import { CurrentUser } from "../domain/Owner.js"
 import { NotFound } from "../domain/RunError.js"
 import * as RunState from "../domain/RunState.js"
@@ -24,7 +23,6 @@ import * as Adapting from "./Adapting.js"
 import * as Body from "./Body.js"
 import * as Cursor from "./Cursor.js"
 import * as Chat from "./HandlersChat.js"
-import { bytesOf, type Writer } from "./LogReadable.js"
 import { BadRequest, RunsApi } from "./RunsApi.js"
 import { Serving } from "./Serving.js"
 import * as Streams from "./Streams.js"
@@ -34,29 +32,17 @@ const decodeProps = Body.decode(AgUiProps)
 
 type Asked = typeof AgUiBody.Type
 
-const writer = (begin: AgUi.State, settled: number): Writer => {
-  let state = begin
-  return {
-    write: (frames) => {
-      let text = ""
-      for (const { json, seq } of frames) {
-        // What this process has stored itself is an envelope.
-        const [next, events] = AgUi.step(state, JSON.parse(json) as Envelope.Envelope)
-        state = next
-        text += AgUi.encode(events, seq)
-      }
-      return bytesOf(text)
-    },
-    heartbeat: ": hb\n\n",
-    verdict: (cursor) => (cursor >= settled && AgUi.isOver(state) ? "over" : "on"),
-    last: () => AgUi.encode(AgUi.close(state), state.run.seq),
-    whole: true
-  }
-}
-
 const show = (view: View, state: AgUi.State, events: ReadonlyArray<AgUi.Event>) =>
   Streams.send({
-    writer: writer(state, view.lastSeq),
+    writer: Adapting.writer({
+      state,
+      settled: view.lastSeq,
+      step: AgUi.step,
+      encode: AgUi.encode,
+      isOver: AgUi.isOver,
+      last: (end) => AgUi.encode(AgUi.close(end), end.run.seq),
+      heartbeat: ": hb\n\n"
+    }),
     first: `:ok\n\n${AgUi.encode(events, state.run.seq)}`,
     view,
     after: state.run.seq,

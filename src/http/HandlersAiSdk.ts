@@ -14,7 +14,6 @@ import * as Stream from "effect/Stream"
 import * as AiSdk from "../adapters/AiSdk.js"
 import * as Chunks from "../adapters/AiSdkChunks.js"
 import * as Messages from "../adapters/AiSdkMessages.js"
-import type * as Envelope from "../domain/Envelope.js"
 import { CurrentUser } from "../domain/Owner.js"
 import { Conflict, NotFound, type Unavailable, Unprocessable } from "../domain/RunError.js"
 import * as RunState from "../domain/RunState.js"
@@ -26,15 +25,12 @@ import { UiChatBody, type UiMessage } from "./AdaptersApi.js"
 import * as Adapting from "./Adapting.js"
 import * as Body from "./Body.js"
 import * as Chat from "./HandlersChat.js"
-import { bytesOf, type Writer } from "./LogReadable.js"
 import { BadRequest, RunsApi } from "./RunsApi.js"
 import { Serving } from "./Serving.js"
 import * as Streams from "./Streams.js"
 
 /** So long after its end an answer is shown once more to a client whose connection broke just before. */
 const lingeringMs = 60_000
-
-const keepAlive = ": keep-alive\n\n"
 
 type Asked = typeof UiChatBody.Type
 
@@ -47,31 +43,18 @@ const versionOf = (value: string | ReadonlyArray<string> | undefined): Either.Ei
     : Either.left(new BadRequest({ message: "version must be 6 or 7.", path: "version" }))
 }
 
-/** Folds the log behind a state into chunks. `settled` is the last seq that was stored when the view was opened. */
-const writer = (begin: AiSdk.State, settled: number): Writer => {
-  let state = begin
-  return {
-    write: (frames) => {
-      let text = ""
-      for (const { json, seq } of frames) {
-        // What this process has stored itself is an envelope.
-        const [next, chunks] = AiSdk.step(state, JSON.parse(json) as Envelope.Envelope)
-        state = next
-        if (state.broken) break
-        text += Chunks.encode(chunks, seq)
-      }
-      return bytesOf(text)
-    },
-    heartbeat: keepAlive,
-    verdict: (cursor) => (state.broken ? "cut" : cursor >= settled && AiSdk.isOver(state) ? "over" : "on"),
-    last: () => Chunks.encode(AiSdk.close(state), state.run.seq) + Chunks.done,
-    whole: true
-  }
-}
-
 const show = (view: View, [state, chunks]: readonly [AiSdk.State, ReadonlyArray<Chunks.Chunk>]) =>
   Streams.send({
-    writer: writer(state, view.lastSeq),
+    writer: Adapting.writer({
+      state,
+      settled: view.lastSeq,
+      step: AiSdk.step,
+      encode: Chunks.encode,
+      isBroken: ({ broken }) => broken,
+      isOver: AiSdk.isOver,
+      last: (end) => Chunks.encode(AiSdk.close(end), end.run.seq) + Chunks.done,
+      heartbeat: ": keep-alive\n\n"
+    }),
     first: `: stream-open\n\n${Chunks.encode(chunks, state.run.seq)}`,
     view,
     after: state.run.seq,

@@ -228,6 +228,25 @@ describe("processes of MCP servers", () => {
   )
 })
 
+describe("a server that can not be reached", () => {
+  it.scopedLive("is tried again after pauses that grow", () =>
+    Effect.gen(function* () {
+      const pauses: Array<number> = []
+      const logger = Logger.replace(
+        Logger.defaultLogger,
+        Logger.make(({ message }) => pauses.push(Number(/tried again in (\d+) ms/.exec(String(message))?.[1])))
+      )
+      const absent = { command: "/no/such/program", args: [], env: {} }
+      yield* Effect.provide(McpServers.make({ servers: { absent } }), logger)
+      yield* eventually("four tries", () => pauses[3])
+      for (const [index, pause] of pauses.slice(0, 4).entries()) {
+        expect(pause).toBeGreaterThanOrEqual(250 * 2 ** index)
+        expect(pause).toBeLessThanOrEqual(500 * 2 ** index)
+      }
+    })
+  )
+})
+
 describe("addresses of MCP servers", () => {
   it.scopedLive("are called with the configured headers, when they are allowed", () =>
     Effect.gen(function* () {
