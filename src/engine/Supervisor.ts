@@ -69,6 +69,9 @@ const started = {
 const doubt = 0.7
 const lastTry = 0.25
 
+/** How long another process has to begin what it has made ready. */
+const courtesy = "15 millis"
+
 const silent = new StoreError({ reason: "unavailable", method: "renew", cause: new Error("The store does not answer") })
 
 const expired = (request: { readonly approvalId: string; readonly toolCallId: string }): AgentEvent => ({
@@ -134,6 +137,7 @@ export const make = (
     const runs = new Map<number, ActiveRun>()
     const bell = yield* Effect.makeLatch(true)
     const hurry = yield* Effect.makeLatch(false)
+    const later = yield* Effect.makeLatch(false)
     let draining = false
     const poke = (): void => {
       bell.unsafeOpen()
@@ -424,10 +428,18 @@ export const make = (
       Effect.forever,
       Effect.forkScoped
     )
+    // Whoever accepted a run begins it if it can: its viewers are there.
+    yield* Effect.zipRight(later.await, Effect.sleep(courtesy)).pipe(
+      Effect.zipRight(Effect.sync(() => later.unsafeClose())),
+      Effect.zipRight(Effect.sync(poke)),
+      Effect.forever,
+      Effect.forkScoped
+    )
     yield* Stream.runForEach(store.changes, ({ keys, left, work }) => {
       if (keys === undefined) tails.wakeForeign()
       else for (const key of keys) tails.wake(key)
-      if (work) poke()
+      if (work && keys === undefined) poke()
+      else if (work) later.unsafeOpen()
       if (left) hurry.unsafeOpen()
       // Of runs that are not ours there is nothing to notice.
       return keys === undefined || keys.some((key) => runs.has(key)) ? Effect.ignore(watch()) : Effect.void

@@ -107,8 +107,14 @@ const store = (options: PostgresOptions): Layer.Layer<RunStore, never, WriteClie
     Effect.gen(function* () {
       const [read, write] = [yield* ReadClient, yield* WriteClient]
       const sender = yield* Effect.sync(() => v7())
+      const { changes, others } = PgListener.make({
+        url: options.url,
+        sender,
+        pollMs: options.pollMs ?? defaults.pollMs
+      })
       return yield* SqlStore.make({
-        changes: PgListener.make({ url: options.url, sender, pollMs: options.pollMs ?? defaults.pollMs }),
+        changes,
+        others,
         clock: options.clock === "program" ? SqlClock.program : SqlClock.postgres(read),
         announce: SqlNotices.make(write, sender),
         writers: Math.max(2, options.writers ?? defaults.writers)

@@ -43,11 +43,15 @@ import { type Census, type Change, type Compaction, type DeleteOutcome, RunStore
 
 const quiet = Effect.withTracerEnabled(false)
 
+/** How long the others have for taking a run. */
+const courtesy = "50 millis"
+
 /**
  * - `changes`: tells of other processes' commits
  * - `clock`: whose time leases and expiries are measured by (default: the program's)
  * - `announce`: how other processes are told of a commit (default: they find out)
  * - `writers`: how many connections the write client has (default 1)
+ * - `others`: how many other processes take runs from the same queue (default: none are known)
  *
  * @since 0.1.0
  * @category models
@@ -57,12 +61,14 @@ export interface Options {
   readonly clock?: SqlClock.SqlClock | undefined
   readonly announce?: Announce | undefined
   readonly writers?: number | undefined
+  readonly others?: Effect.Effect<number> | undefined
 }
 
 const makeDriver = Effect.fnUntraced(function* ({
   announce = silent,
   changes,
   clock = SqlClock.program,
+  others = Effect.succeed(0),
   writers = 1
 }: Options) {
   const write = (yield* WriteClient).withoutTransforms()
@@ -97,7 +103,17 @@ const makeDriver = Effect.fnUntraced(function* ({
   ): Effect.Effect<A | undefined, SqlError> =>
     Effect.flatMap(retryBusy(question), (rows) => (rows.length === 0 ? Effect.succeed(undefined) : action))
 
-  const claimQueued = ({ maxConcurrent, maxPerUser, owner, started, ttlMs }: Parameters<Encoded["claimQueued"]>[0]) =>
+  type ClaimQueued = Parameters<Encoded["claimQueued"]>[0]
+
+  const executing = sql.literal("SELECT COUNT(*) FROM runs WHERE status IN ('running', 'streaming')")
+
+  /** Whether an owner has no more than its share of what is executed by so many. */
+  const hasRoom = (owner: string, among: number) =>
+    among === 1
+      ? sql.literal("")
+      : sql`AND (${executing} AND owner = ${owner}) * ${sql.literal(String(among))} <= (${executing})`
+
+  const claimNext = ({ maxConcurrent, maxPerUser, owner, started, ttlMs }: ClaimQueued, among: number) =>
     beside(() =>
       Effect.gen(function* () {
         yield* Locks.admission(write)
@@ -110,7 +126,7 @@ const makeDriver = Effect.fnUntraced(function* ({
               SELECT user_id, COUNT(*) AS n FROM runs WHERE status IN ('running', 'streaming') GROUP BY user_id
             ) AS busy ON busy.user_id = q.user_id
             WHERE q.status = 'queued'
-              AND (SELECT COUNT(*) FROM runs WHERE status IN ('running', 'streaming')) < ${maxConcurrent}
+              AND (${executing}) < ${maxConcurrent} ${hasRoom(owner, among)}
               AND COALESCE(busy.n, 0) < ${maxPerUser ?? Number.MAX_SAFE_INTEGER}
               AND NOT EXISTS (
                 SELECT 1 FROM runs AS o WHERE o.conversation_id = q.conversation_id AND o.key <> q.key
@@ -130,6 +146,16 @@ const makeDriver = Effect.fnUntraced(function* ({
         }
         return run
       })
+    )
+
+  /** Who has more than its share lets the others go first. */
+  const claimQueued = (claim: ClaimQueued) =>
+    Effect.flatMap(others, (count) =>
+      count === 0
+        ? claimNext(claim, 1)
+        : Effect.flatMap(claimNext(claim, count + 1), (run) =>
+            run !== undefined ? Effect.succeed(run) : Effect.zipRight(Effect.sleep(courtesy), claimNext(claim, 1))
+          )
     )
 
   const abandoned = (now: Fragment | number, dead: ReadonlyArray<string>) =>

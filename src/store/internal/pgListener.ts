@@ -4,6 +4,7 @@
  *
  * @since 0.1.0
  */
+import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -15,12 +16,15 @@ import * as Stream from "effect/Stream"
 import pg from "pg"
 import type { Change } from "../RunStore.js"
 import { faultOf, type PgFault, settings } from "./pgClient.js"
-import { channel, decode } from "./sqlNotices.js"
+import { channel, decode, greeting } from "./sqlNotices.js"
 
 const anything: Change = { work: true, left: true }
 
-/** How often a silent connection is asked whether it is there still. */
-const pulse = Duration.seconds(5)
+/** How often a process says that it is there, by which it also finds out whether its connection still is. */
+const pulse = Duration.seconds(2)
+
+/** For how long a process that says nothing is taken to be there. */
+const presence = Duration.seconds(7)
 
 const maxUnseen = 10_000
 
@@ -81,16 +85,35 @@ class Unseen {
   }
 }
 
+/** Who else has been heard of, and when (milliseconds of the program). */
+class Others {
+  private readonly seen = new Map<string, number>()
+
+  heard(sender: string, now: number): void {
+    this.seen.set(sender, now)
+  }
+
+  count(now: number): number {
+    for (const [sender, at] of this.seen) if (now - at > Duration.toMillis(presence)) this.seen.delete(sender)
+    return this.seen.size
+  }
+}
+
+const isNothing = ({ keys, left, work }: Change): boolean => keys?.length === 0 && !work && !left
+
 /** What is said on one connection, for as long as it lasts. */
-const session = (url: Redacted.Redacted, sender: string): Stream.Stream<Change, PgFault> =>
+const session = (url: Redacted.Redacted, sender: string, others: Others): Stream.Stream<Change, PgFault> =>
   Stream.unwrapScoped(
     Effect.gen(function* () {
+      const clock = yield* Effect.clock
       const unseen = new Unseen()
       const heard = yield* Mailbox.make<void, PgFault>({ capacity: 1, strategy: "dropping" })
       const client = yield* connect(url, {
         onMessage: (message) => {
           const said = decode(message)
           if (said.sender === sender) return
+          others.heard(said.sender, clock.unsafeCurrentTimeMillis())
+          if (isNothing(said.change)) return
           unseen.add(said.change)
           heard.unsafeOffer(undefined)
         },
@@ -101,8 +124,8 @@ const session = (url: Redacted.Redacted, sender: string): Stream.Stream<Change, 
       // What was committed before there was somebody to listen.
       unseen.add(anything)
       heard.unsafeOffer(undefined)
-      yield* ask(client, "SELECT 1").pipe(
-        Effect.schedule(Schedule.spaced(pulse)),
+      yield* ask(client, `NOTIFY ${channel}, '${greeting(sender)}'`).pipe(
+        Effect.repeat(Schedule.spaced(pulse)),
         Effect.catchAll((fault) => heard.fail(fault)),
         Effect.forkScoped
       )
@@ -111,7 +134,19 @@ const session = (url: Redacted.Redacted, sender: string): Stream.Stream<Change, 
   )
 
 /**
- * The changes that others than `sender` announce. Every `pollMs` that counts as one too, whatever was heard.
+ * - `changes`: what others announce; every `pollMs` counts as a change too, whatever was heard
+ * - `others`: how many other processes have been heard of lately
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Listener {
+  readonly changes: Stream.Stream<Change>
+  readonly others: Effect.Effect<number>
+}
+
+/**
+ * A listener that listens while its changes are read. Others are those that are not `sender`.
  *
  * @since 0.1.0
  * @category constructors
@@ -120,11 +155,16 @@ export const make = (options: {
   readonly url: Redacted.Redacted
   readonly sender: string
   readonly pollMs: number
-}): Stream.Stream<Change> =>
-  Stream.merge(
-    Stream.retry(
-      session(options.url, options.sender),
-      Schedule.exponential(Duration.millis(20), 2).pipe(Schedule.union(Schedule.spaced(rest)))
-    ).pipe(Stream.orDie),
-    Stream.as(Stream.fromSchedule(Schedule.spaced(Duration.millis(options.pollMs))), anything)
-  )
+}): Listener => {
+  const others = new Others()
+  return {
+    changes: Stream.merge(
+      Stream.retry(
+        session(options.url, options.sender, others),
+        Schedule.exponential(Duration.millis(20), 2).pipe(Schedule.union(Schedule.spaced(rest)))
+      ).pipe(Stream.orDie),
+      Stream.as(Stream.fromSchedule(Schedule.spaced(Duration.millis(options.pollMs))), anything)
+    ),
+    others: Effect.map(Clock.currentTimeMillis, (now) => others.count(now))
+  }
+}

@@ -40,6 +40,14 @@ export const encode = (sender: string, { keys = [], left, work }: Change): Reado
 }
 
 /**
+ * A message from `sender`, a word, that says only that it is there.
+ *
+ * @since 0.1.0
+ * @category messages
+ */
+export const greeting = (sender: string): string => `${sender}  `
+
+/**
  * What a message says. One that nobody of this version wrote says that anything may have changed.
  *
  * @since 0.1.0
