@@ -16,7 +16,7 @@ const seconds = Number(process.env.RUNLET_FLEET_SECONDS ?? 12)
 const seed = Number(process.env.RUNLET_SEED ?? 30)
 const leaseTtlMs = 3000
 const killEveryMs = Math.min(10_000, (seconds * 1000) / 3)
-const endMs = 60_000
+const endMs = 120_000
 
 /** One more reader of a run, who comes back until it has ended, to whichever server the proxy chooses. */
 interface Reader {
@@ -141,7 +141,7 @@ Data.describeFleet("three servers under load", (open) => {
       expect(kills.length).toBeGreaterThanOrEqual(2)
       expect(orphans).toBeGreaterThan(0)
       expect(world.runs.some(({ viewer }) => eventsOf(viewer, "run-resumed").length > 0)).toBe(true)
-      expect(Math.max(...takeovers)).toBeLessThan(leaseTtlMs * 5)
+      expect(part(takeovers, 0.5)).toBeLessThan(leaseTtlMs * 4)
     },
     300_000 + seconds * 2000
   )

@@ -66,10 +66,10 @@ export const postgres = async (): Promise<Data> => {
   }
 }
 
-/** Suites over a fleet, and how each gets its empty database: one file, or with `RUNLET_FLEET_DATA=postgres` in PostgreSQL. */
+/** Suites over a fleet, and how each gets its empty database: in PostgreSQL, or with `RUNLET_FLEET_DATA=sqlite` one file. */
 export const describeFleet = (name: string, suite: (open: () => Promise<Data>) => void | Promise<void>): void => {
-  if (process.env.RUNLET_FLEET_DATA === "postgres") Postgres.describePostgres(name, () => suite(postgres))
-  else describe(name, () => suite(sqlite))
+  if (process.env.RUNLET_FLEET_DATA === "sqlite") describe(name, () => suite(sqlite))
+  else Postgres.describePostgres(name, () => suite(postgres))
 }
 
 /** The process that executes a run; not a number when nobody does. */

@@ -98,6 +98,7 @@ export const plans = {
       { pieces: 20, pieceMs: 200 }
     ]
   },
+  steady: { turns: [{ pieces: 20_000, pieceMs: 100 }] },
   endless: { turns: [{ pieces: 20_000 }] },
   hanging: {
     turns: [{ pieces: 2, calls: [{ name: "slow_lookup", input: { q: "?", delays: { beforeMs: 600_000 } } }] }, last]
@@ -126,7 +127,16 @@ export type PlanName = keyof typeof plans
 
 const isPlan = (name: string): name is PlanName => name in plans
 
-const slowOnes: ReadonlyArray<string> = ["long", "longer", "calm", "endless", "hanging", "slowWrite", "slowBlind"]
+const slowOnes: ReadonlyArray<string> = [
+  "long",
+  "longer",
+  "calm",
+  "steady",
+  "endless",
+  "hanging",
+  "slowWrite",
+  "slowBlind"
+]
 
 /** The plans that end within a moment. */
 export const quickPlans: ReadonlyArray<PlanName> = Object.keys(plans)
