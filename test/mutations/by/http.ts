@@ -47,7 +47,7 @@ const program = Effect.gen(function* () {
   return say({
     killed: broken !== undefined,
     cases: results.length,
-    ...(broken && { law: `${broken.name}: ${broken.message}` })
+    ...(broken && { law: `${broken.name}: ${broken.message?.split("\n")[0]}` })
   })
 })
 
