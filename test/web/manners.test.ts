@@ -197,6 +197,36 @@ test("fits a phone, with the conversations behind a button", async () => {
   expect(await width()).toBe(360)
 })
 
+test("of several questions on a narrow screen each is read in lines, and what was decided is said while others wait", async () => {
+  const note = { doc: "plan", text: "A note that is longer than the name of what it is about" }
+  script(
+    "Two at once",
+    Script.calls(
+      { id: "save", name: "save_note", args: JSON.stringify(note) },
+      { id: "mail", name: "send_mail", args: JSON.stringify({ to: "ada@example.org" }) }
+    ),
+    Script.answer("Both decided.")
+  )
+  await chat.renew({ viewport: { width: 320, height: 700 } })
+  const { page, send, status, until } = await chat.tab()
+  await send("Two at once")
+  await page.waitForSelector(".approval >> nth=1")
+  const widths = await page.$$eval(".approval strong", (all) => all.map((one) => one.getBoundingClientRect().width))
+  for (const width of widths) expect(width).toBeGreaterThan(150)
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(320)
+  await page.click(".approval:has-text('plan') >> text=Edit…")
+  expect(await page.evaluate(() => document.activeElement?.getAttribute("name"))).toBe("text")
+  await page.keyboard.press("Escape")
+  await page.click(".approval:has-text('ada@') >> text=Reject")
+  await page.click(".rejection button[type=submit]")
+  await page.waitForSelector(".tool[data-state=rejected]:has-text('send_mail')")
+  await status("waiting_approval")
+  await page.click(".approval >> text=Approve")
+  await until("Both decided.")
+  await status("completed")
+  await page.waitForSelector(".tool[data-state=applied]:has-text('save_note')")
+})
+
 test("texts run in their own direction, whatever the page's", async () => {
   const table = "| שם | ערך |\n| - | - |\n| אחד | 1 |\n"
   script(

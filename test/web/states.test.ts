@@ -161,7 +161,9 @@ test("the next message goes out at once after a reload, and there is one connect
     chat.proxy.requests.slice(from).some(({ method, url }) => method === "POST" && url === "/chat") ? true : undefined
   )
   await page.waitForSelector(".turn:last-of-type .expected")
-  expect(chat.proxy.requests.slice(from).filter(({ url }) => url.includes("/events"))).toHaveLength(1)
+  const connections = () => chat.proxy.requests.slice(from).filter(({ url }) => url.includes("/events"))
+  await eventually("a connection", () => (connections().length > 0 ? true : undefined))
+  expect(connections()).toHaveLength(1)
   await chat.world.upstream.release("reload and ask")
   await until("B")
 })

@@ -7,8 +7,12 @@ import type { ComponentChildren } from "preact"
 import { useLayoutEffect, useRef } from "preact/hooks"
 import { t } from "../i18n/index.js"
 
+/** What is changed most likely: a text rather than the name or the number before it. */
+const longest = (fields: Iterable<HTMLInputElement | HTMLTextAreaElement>) =>
+  [...fields].sort((a, b) => b.value.length - a.value.length)[0]
+
 /**
- * The form around its fields, of which the first has the focus. `Escape` leaves it, and nothing else with it.
+ * The form around its fields, of which the longest has the focus. `Escape` leaves it, and nothing else with it.
  *
  * @since 0.1.0
  * @category components
@@ -29,7 +33,7 @@ export const CardForm = ({
   readonly submit: () => void
 }) => {
   const form = useRef<HTMLFormElement>(null)
-  useLayoutEffect(() => form.current?.querySelector<HTMLElement>("input, textarea")?.focus(), [])
+  useLayoutEffect(() => longest(form.current?.querySelectorAll("input, textarea") ?? [])?.focus(), [])
   return (
     <form
       ref={form}

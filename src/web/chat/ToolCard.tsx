@@ -13,9 +13,22 @@ import { field, show } from "./Preview.js"
 
 type Look = "busy" | "good" | "bad" | "plain" | "doubt"
 
-const looks: { readonly [state in SnapshotToolCall["state"]]: readonly [Look, IconName] } = {
+/** How a call stands for a person: one that was decided on has its answer, while others of its turn still wait. */
+type Standing = SnapshotToolCall["state"] | "approved"
+
+const decided: { readonly [decision: string]: Standing } = {
+  approved: "approved",
+  rejected: "rejected",
+  expired: "expired"
+}
+
+const standingOf = ({ approval, state }: SnapshotToolCall): Standing =>
+  (state === "ready" && decided[approval?.decision?.decision ?? ""]) || state
+
+const looks: { readonly [state in Standing]: readonly [Look, IconName] } = {
   streaming: ["busy", "tool"],
   ready: ["busy", "tool"],
+  approved: ["busy", "tool"],
   running: ["busy", "tool"],
   waiting: ["doubt", "question"],
   done: ["good", "check"],
@@ -27,8 +40,8 @@ const looks: { readonly [state in SnapshotToolCall["state"]]: readonly [Look, Ic
   expired: ["plain", "clock"]
 }
 
-const lookOf = ({ ok, state }: SnapshotToolCall): readonly [Look, IconName] =>
-  state === "done" && ok === false ? ["bad", "alert"] : looks[state]
+const lookOf = (call: SnapshotToolCall): readonly [Look, IconName] =>
+  call.state === "done" && call.ok === false ? ["bad", "alert"] : looks[standingOf(call)]
 
 /** The tool's own words while it is at work; afterwards they are no promise any more, and lose their dots. */
 const nameOf = ({ ok, title, toolName }: SnapshotToolCall) =>
@@ -64,9 +77,10 @@ export const ToolCard = ({ call }: { readonly call: SnapshotToolCall }) => {
   const failed = ok === false && (state === "done" || state === "invalid")
   const wrong = failed ? (field(result, "error") ?? "") : ""
   const busy = look === "busy"
-  const stands = failed ? t("tool.failed") : t(`tool.${state}`)
+  const standing = standingOf(call)
+  const stands = failed ? t("tool.failed") : t(`tool.${standing}`)
   return (
-    <details class={`tool ${look}`} data-state={failed ? "failed" : state}>
+    <details class={`tool ${look}`} data-state={failed ? "failed" : standing}>
       <summary>
         <Icon name={icon} />
         <span class="what">

@@ -85,6 +85,7 @@ export const en = {
   "tool.failed": "failed",
   "tool.streaming": "being written",
   "tool.ready": "about to start",
+  "tool.approved": "approved",
   "tool.running": "running",
   "tool.waiting": "waits for you",
   "tool.done": "done",

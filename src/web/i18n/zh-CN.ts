@@ -83,6 +83,7 @@ export const zhCN: Texts = {
   "tool.failed": "失败",
   "tool.streaming": "正在写",
   "tool.ready": "即将开始",
+  "tool.approved": "已批准",
   "tool.running": "运行中",
   "tool.waiting": "等待您",
   "tool.done": "完成",
