@@ -3,6 +3,7 @@
  *
  * @since 0.1.0
  */
+import * as Vm from "node:vm"
 import { Ajv, type ErrorObject, type ValidateFunction } from "ajv"
 import { Ajv2020 } from "ajv/dist/2020.js"
 import * as Effect from "effect/Effect"
@@ -30,6 +31,30 @@ const options = {
   logger: false
 } as const
 
+/** How long a schema may take to be compiled, and an input to be checked, in milliseconds. */
+const boundMs = 1_000
+
+const realm = Vm.createContext({ work: undefined })
+const script = new Vm.Script("work()")
+
+/**
+ * Does something that may never end, such as matching a pattern that nobody has looked at, and throws when the time is
+ * up. What runs in another realm can be stopped there.
+ */
+const bounded = <A>(work: () => A): A => {
+  let result: { readonly value: A } | undefined
+  realm.work = () => {
+    result = { value: work() }
+  }
+  try {
+    script.runInContext(realm, { timeout: boundMs })
+  } finally {
+    realm.work = undefined
+  }
+  if (result === undefined) throw new Error("took too long")
+  return result.value
+}
+
 const problem = ({ instancePath, message, params }: ErrorObject): string => {
   const path = instancePath.split("/").slice(1).join(".")
   const extra = "additionalProperty" in params ? ` (${String(params.additionalProperty)})` : ""
@@ -45,7 +70,8 @@ const isOldDraft = (schema: object): boolean => "$schema" in schema && /draft-0[
 /**
  * A `check` for tools, compiled once. Schemas are read as draft 2020-12, or as draft 7 where they say so. Input that is
  * no object is always refused; input is never changed. A schema that can not be compiled, or refers to another
- * document, is a `ToolConfigError`.
+ * document, is a `ToolConfigError`. What takes too long to be checked, such as a text that a pattern can not decide on,
+ * is refused.
  *
  * @since 0.1.0
  * @category constructors
@@ -59,7 +85,7 @@ export const compile = (
       return yield* new ToolConfigError({ tool, message: `The parameters of ${tool} are not a JSON Schema object.` })
     }
     const validate: ValidateFunction = yield* Effect.try({
-      try: () => (isOldDraft(schema) ? new Ajv(options) : new Ajv2020(options)).compile(schema),
+      try: () => bounded(() => (isOldDraft(schema) ? new Ajv(options) : new Ajv2020(options)).compile(schema)),
       catch: (error) =>
         new ToolConfigError({
           tool,
@@ -73,8 +99,10 @@ export const compile = (
             `must be an object, and is ${input === null ? "null" : Array.isArray(input) ? "an array" : `a ${typeof input}`}`
           )
         }
-        if (validate(input) === true) {
-          return Effect.succeed(input)
+        try {
+          if (bounded(() => validate(input)) === true) return Effect.succeed(input)
+        } catch {
+          return Effect.fail(`can not be checked within ${boundMs} ms`)
         }
         const problems = (validate.errors ?? []).slice(0, 10).map(problem)
         return Effect.fail(wellFormed(problems.join("; ")))

@@ -40,7 +40,8 @@ export class ToolInDoubt extends Schema.TaggedError<ToolInDoubt>()("ToolInDoubt"
 
 /**
  * What a handler knows about its call. `idempotencyKey` is the same for every try of the same act; look at it before
- * anything else. `preview` is, for a commit, what the person was shown. `progress` shows a line to the person.
+ * anything else. `preview` is, for a commit, what the person was shown. `progress` shows a line to the
+ * person, up to as much of them as a result may have.
  *
  * @since 0.1.0
  * @category models

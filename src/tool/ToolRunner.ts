@@ -58,6 +58,9 @@ export interface RunOptions {
 
 const maxMessageBytes = 4_000
 
+/** What a line of progress counts for besides its length: an event that is stored and sent has more than its text. */
+const lineCost = 128
+
 const kinds: ReadonlyArray<unknown> = ["readonly", "write", "effectful"]
 
 /**
@@ -153,12 +156,18 @@ export const run = (options: RunOptions): Effect.Effect<ToolOutcome> =>
     const effectful = phase === "commit" || (phase === "execute" && kindOf(tool, options.input) !== "readonly")
     const timeoutMs = tool.timeoutMs ?? options.timeoutMs
     let over = false
+    let left = maxResultBytes
     const context: ToolContext = {
       ...options.context,
       progress: (delta) =>
-        Effect.suspend(() =>
-          over ? Effect.void : options.context.progress(Json.wellFormed(Json.cut(String(delta), maxResultBytes)))
-        )
+        Effect.suspend(() => {
+          if (over || left <= 0) return Effect.void
+          const line = Json.wellFormed(Json.cut(String(delta), left))
+          left -= line.length + lineCost
+          if (left > 0) return options.context.progress(line)
+          Metrics.limitReached("maxToolResultBytes")
+          return options.context.progress(`${line}… (no more progress is shown)`)
+        })
     }
     const handler = handlerOf(options, context)
     if (handler === undefined) {

@@ -391,6 +391,23 @@ describe("time", () => {
     })
   )
 
+  it.effect("progress without an end is shown up to the size of a result, whether its lines are long or empty", () =>
+    Effect.gen(function* () {
+      for (const line of ["", "x", "x".repeat(1_000), "x".repeat(1_000_000)]) {
+        const shown: Array<string> = []
+        const handler = (_: unknown, { progress }: ToolContext) =>
+          Effect.as(Effect.repeatN(progress(line), 20_000), "done")
+        const outcome = yield* run(tool("readonly", handler), "execute", {
+          context: { ...context("execute"), progress: (delta) => Effect.sync(() => void shown.push(delta)) }
+        })
+        expect(outcome).toEqual({ _tag: "Settled", ok: true, result: "done" })
+        expect(shown.length).toBeLessThan(100)
+        expect(shown.join("").length).toBeLessThan(10_100)
+        expect(shown.at(-1)).toMatch(/no more progress is shown\)$/)
+      }
+    })
+  )
+
   it.effect("progress is shown while it runs and ignored afterwards", () =>
     Effect.gen(function* () {
       const shown: Array<string> = []
