@@ -67,6 +67,26 @@ const isRecord = (value: unknown): value is object =>
 
 const isOldDraft = (schema: object): boolean => "$schema" in schema && /draft-0[67]/.test(String(schema.$schema))
 
+/** What schemas themselves are checked by takes long to be made, and keeps nothing of what it has checked. */
+const metaSchemas = new Map<boolean, Ajv>()
+
+const metaSchema = (old: boolean): Ajv => {
+  const known = metaSchemas.get(old)
+  if (known !== undefined) return known
+  const made = old ? new Ajv(options) : new Ajv2020(options)
+  metaSchemas.set(old, made)
+  return made
+}
+
+/** Each schema has an engine of its own, so that the names in one mean nothing to another. */
+const compiled = (schema: object): ValidateFunction => {
+  const old = isOldDraft(schema)
+  const meta = metaSchema(old)
+  if (meta.validateSchema(schema) !== true) throw new Error(`schema is invalid: ${meta.errorsText()}`)
+  const alone = { ...options, meta: false, validateSchema: false } as const
+  return (old ? new Ajv(alone) : new Ajv2020(alone)).compile(schema)
+}
+
 /**
  * A `check` for tools, compiled once. Schemas are read as draft 2020-12, or as draft 7 where they say so. Input that is
  * no object is always refused; input is never changed. A schema that can not be compiled, or refers to another
@@ -85,7 +105,7 @@ export const compile = (
       return yield* new ToolConfigError({ tool, message: `The parameters of ${tool} are not a JSON Schema object.` })
     }
     const validate: ValidateFunction = yield* Effect.try({
-      try: () => bounded(() => (isOldDraft(schema) ? new Ajv(options) : new Ajv2020(options)).compile(schema)),
+      try: () => bounded(() => compiled(schema)),
       catch: (error) =>
         new ToolConfigError({
           tool,

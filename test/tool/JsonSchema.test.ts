@@ -35,3 +35,36 @@ it.effect("a schema that nests without an end, or that no engine can read, is no
     }
   })
 )
+
+it.live("a thousand tools are ready in a moment, and what one calls something is nothing to the others", () =>
+  Effect.gen(function* () {
+    const begun = performance.now()
+    const checks = yield* Effect.forEach(Array.from({ length: 1_000 }), (_, n) =>
+      JsonSchema.compile(`t${n}`, {
+        $id: "https://example.com/same",
+        ...of({ $ref: "#/$defs/q" }),
+        $defs: { q: { $id: "https://example.com/inner", const: n } }
+      }).pipe(Effect.orElse(() => JsonSchema.compile(`t${n}`, of({ const: n }))))
+    )
+    expect(performance.now() - begun).toBeLessThan(20_000)
+    for (const n of [0, 1, 999]) {
+      expect(yield* checks[n]?.({ q: n }) ?? Effect.fail("none")).toEqual({ q: n })
+      expect(yield* Effect.flip(checks[n]?.({ q: n + 1 }) ?? Effect.succeed(0))).toContain(
+        "q: must be equal to constant"
+      )
+    }
+  })
+)
+
+it.live("schemas of both drafts are checked themselves", () =>
+  Effect.gen(function* () {
+    for (const $schema of ["http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema"]) {
+      const check = yield* JsonSchema.compile("t", { $schema, ...of({ type: "integer" }) })
+      expect(yield* check({ q: 1 })).toEqual({ q: 1 })
+      expect(yield* Effect.flip(check({ q: "1" }))).toBe("q: must be integer")
+      expect((yield* Effect.flip(JsonSchema.compile("t", { $schema, ...of({ type: "text" }) }))).message).toContain(
+        "not a usable JSON Schema: schema is invalid: data/properties/q/type"
+      )
+    }
+  })
+)

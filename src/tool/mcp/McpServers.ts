@@ -64,6 +64,9 @@ const maxPauseMs = 30_000
 /** A connection that held so long was a good one. */
 const steadyMs = 10_000
 
+/** How long the tools of a server stand before they are asked for again. */
+const relistMs = 1_000
+
 interface Server {
   readonly name: string
   readonly config: McpLink.ServerConfig
@@ -136,10 +139,11 @@ const keep = (
         SubscriptionRef.set(server.link, Option.none())
       )
       yield* Deferred.succeed(tried, undefined)
+      // However often it tells of a change.
       const relist = Effect.zipRight(
         link.changed,
         Effect.catchAll(list, ({ message }) => told(`its tools could not be listed: ${message}`))
-      )
+      ).pipe(Effect.zipLeft(Effect.sleep(relistMs)))
       return yield* Effect.raceFirst(link.gone, Effect.forever(relist))
     })
   )
