@@ -29,14 +29,15 @@ const refusal = ({ cause, reason }: SqliteBackup.BackupError, data: string, file
 }
 
 /**
- * Saves the configured database as `file`.
+ * Saves the configured database as `file`, and says so, as JSON if asked to.
  *
  * @since 0.1.0
  * @category programs
  */
 export const backup = (
   given: Pick<Config.Flags, "config" | "data">,
-  file: string
+  file: string,
+  json = false
 ): Effect.Effect<void, Failure, FileSystem.FileSystem> =>
   Effect.gen(function* () {
     const { data } = yield* Effect.mapError(Config.load(given), ofConfig)
@@ -44,7 +45,11 @@ export const backup = (
       return yield* ofCode(1, `This copies SQLite files. Save ${Postgres.nameOf(data)} with \`pg_dump\``)
     }
     const saved = yield* Effect.mapError(SqliteBackup.backup(data, file), (error) => refusal(error, data, file))
-    yield* Console.log(`Saved ${saved.runs} runs of ${data} to ${file} (${bytes(saved.bytes)})`)
+    yield* Console.log(
+      json
+        ? JSON.stringify({ data, file, runs: saved.runs, bytes: saved.bytes })
+        : `Saved ${saved.runs} runs of ${data} to ${file} (${bytes(saved.bytes)})`
+    )
   })
 
 /**
@@ -58,7 +63,8 @@ export const command = Command.make(
   {
     file: Args.text({ name: "file" }).pipe(Args.withDescription("The file to make; it must not exist")),
     config: Flags.config,
-    data: Flags.data
+    data: Flags.data,
+    json: Flags.json
   },
-  ({ file, ...given }) => backup(given, file)
+  ({ file, json, ...given }) => backup(given, file, json)
 ).pipe(Command.withDescription("Save a copy of the database, also while it is being served"))

@@ -14,11 +14,11 @@ import { append, begin, end, seqsOf, texts, upTo } from "../../src/testing/store
 import { databaseFile } from "../store/support.js"
 
 /** Saves, and gives back what was said. */
-const save = (data: string, file: string) =>
+const save = (data: string, file: string, json = false) =>
   Effect.gen(function* () {
     const said: Array<string> = []
     const console = yield* Console.consoleWith(Effect.succeed)
-    yield* Backup.backup({ data }, file).pipe(
+    yield* Backup.backup({ data }, file, json).pipe(
       Console.withConsole({ ...console, log: (line: string) => Effect.sync(() => said.push(line)) }),
       Effect.withConfigProvider(ConfigProvider.fromMap(new Map())),
       Effect.provide(NodeContext.layer)
@@ -52,6 +52,9 @@ describe("backup", () => {
       const said = yield* save(data, file)
       expect(said).toHaveLength(1)
       expect(said[0]).toMatch(/^Saved 2 runs of .* to .*copy\.db \(\d+(\.\d)? (bytes|kB|MB)\)$/)
+      const another = join(data, "..", "another.db")
+      const [told = ""] = yield* save(data, another, true)
+      expect(JSON.parse(told)).toEqual({ data, file: another, runs: 2, bytes: statSync(another).size })
       yield* Effect.sleep("20 millis")
       yield* Fiber.interrupt(writing.fiber)
 

@@ -153,7 +153,15 @@ test("help, and completions for a shell, are plain text in a pipe", async () => 
   const help = await run(["runs", "approve", "--help"])
   expect([help.code, harmful.exec(help.out)]).toEqual([0, null])
   expect(help.out).toContain("without a run: list all that waits")
-  expect((await run(["--completions", "bash"])).out).toMatch(/runlet,runs\)/)
+  const { out } = await run(["--completions", "bash"])
+  expect(out).toMatch(/runlet,runs\)/)
+  const commands = new Map(
+    [...out.matchAll(/^ +(runlet[a-z_]*)\)\n +opts="([^"]*)"/gm)].map(([, name = "", words = ""]) => [name, words])
+  )
+  const ends = [...commands.keys()].filter((name) => ![...commands.keys()].some((one) => one.startsWith(`${name}_`)))
+  expect(ends.length).toBeGreaterThan(12)
+  // Whatever says something says it to programs too.
+  expect(ends.filter((name) => !commands.get(name)?.includes("--json"))).toEqual(["runlet__serve"])
 })
 
 describe("a conversation in a terminal", () => {
