@@ -1,11 +1,11 @@
-import { readFileSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
+import { writeFileSync } from "node:fs"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { Envelope } from "../../src/domain/Envelope.js"
 import * as MemoryStore from "../../src/store/MemoryStore.js"
 import { sqlite } from "../store/support.js"
+import { fileOf, golden } from "./files.js"
 import { logOf, scenarios } from "./scenarios.js"
 
 /**
@@ -14,10 +14,6 @@ import { logOf, scenarios } from "./scenarios.js"
  * them anew, for `git diff` to show what has changed.
  */
 const update = process.env.RUNLET_GOLDEN === "update"
-
-const fileOf = (name: string) => join(__dirname, `${name}.jsonl`)
-
-const golden = (name: string): ReadonlyArray<string> => readFileSync(fileOf(name), "utf8").trimEnd().split("\n")
 
 describe.each(scenarios)("$title", (scenario) => {
   it.effect("has the log that it always had, in memory", () =>

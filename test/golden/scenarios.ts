@@ -1,3 +1,5 @@
+import * as Context from "effect/Context"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Random from "effect/Random"
@@ -52,6 +54,15 @@ const save = EffectTool.make({
 
 const tools: ReadonlyArray<Tool> = [lookup, save]
 
+/** Ends when nothing is under way any more. A store whose answers take their time has to be waited for. */
+export class Settled extends Context.Reference<Settled>()("test/golden/Settled", {
+  defaultValue: (): Effect.Effect<void> => Effect.void
+}) {}
+
+/** Lets time pass when everything of the time before is done, and waits for what it brings. */
+const pass = (time: Duration.DurationInput) =>
+  Effect.flatMap(Settled, (settled) => settled.pipe(Effect.zipRight(TestClock.adjust(time)), Effect.zipRight(settled)))
+
 /** A turn whose pieces come one at a time, so that each is stored before the next one is said. */
 const slowly = (...moves: ReadonlyArray<Script.Move>) =>
   Script.turn(...moves.flatMap((move) => [Script.sleep(20), move]))
@@ -60,7 +71,7 @@ const text = (...pieces: ReadonlyArray<string>) => pieces.map((piece) => Script.
 
 /** Lets time pass until the run is as wanted. */
 const until = (engine: Running, runId: string, status: string, longText = 0) =>
-  TestClock.adjust("10 millis").pipe(
+  pass("10 millis").pipe(
     Effect.zipRight(engine.snapshot(runId)),
     Effect.repeat({
       until: (snapshot) => snapshot.status === status && snapshot.text.length >= longText,
@@ -111,7 +122,7 @@ export const scenarios: ReadonlyArray<Scenario> = [
         Effect.gen(function* () {
           const { runId } = yield* engine.start({ message: "Remember the milk." })
           const { pendingApprovals } = yield* until(engine, runId, "waiting_approval")
-          yield* TestClock.adjust("500 millis")
+          yield* pass("500 millis")
           for (const { approvalId, previewHash } of pendingApprovals) {
             yield* engine.decide(runId, approvalId, { decision: "approve", previewHash })
           }
@@ -151,7 +162,7 @@ export const scenarios: ReadonlyArray<Scenario> = [
             return run.runId
           })
         )
-        yield* TestClock.adjust("1 second")
+        yield* pass("1 second")
         yield* process((engine) => until(engine, runId, "completed"))
       })
   }

@@ -7,9 +7,12 @@ import { WriteClient } from "../../../src/tool/SqlClients.js"
 import { schema } from "./Database.js"
 
 /** An empty store of its own, whose time is the test's. */
-export const postgres = Layer.unwrapScoped(
-  Effect.map(schema, (url) => Postgres.layer({ url: Redacted.make(url), clock: "program" }))
-)
+export const postgresWith = (options: Pick<Postgres.PostgresOptions, "readers">) =>
+  Layer.unwrapScoped(
+    Effect.map(schema, (url) => Postgres.layer({ url: Redacted.make(url), clock: "program", ...options }))
+  )
+
+export const postgres = postgresWith({})
 
 /** Empties the store of the surroundings, which is sooner done than to make another one. */
 export const emptied = Effect.gen(function* () {
