@@ -45,6 +45,14 @@ const indexes = [
   "CREATE INDEX IF NOT EXISTS documents_body_text ON documents USING gin (body gin_trgm_ops)"
 ]
 
+/** A database of the locale C knows the cases of A to Z alone; others are written as they mostly are. */
+const spellings = (term: string): ReadonlyArray<string> => {
+  const [first = "", ...others] = Array.from(term)
+  const capital = first.toUpperCase() + others.join("")
+  const isPlain = Array.from(term).every((letter) => letter < "\u0080" || letter === letter.toUpperCase())
+  return isPlain ? [term] : [term, capital, term.toUpperCase()]
+}
+
 const dialect: SqlDocuments.Dialect = {
   prepare: (sql) =>
     Effect.gen(function* () {
@@ -55,7 +63,12 @@ const dialect: SqlDocuments.Dialect = {
       if (found.length > 0) for (const statement of indexes) yield* sql.unsafe(statement)
     }),
   holds: (sql, terms) =>
-    sql.or(terms.map(SqlDocuments.like).map((term) => sql`title ILIKE ${term} OR body ILIKE ${term}`)),
+    sql.or(
+      terms
+        .flatMap(spellings)
+        .map(SqlDocuments.like)
+        .map((term) => sql`title ILIKE ${term} OR body ILIKE ${term}`)
+    ),
   retries: 20
 }
 
