@@ -2,11 +2,19 @@
  * Requests made of known ones by changing them at random. Whatever comes in, the answer is one that is documented, it
  * tells nothing of how the server is made, and the server goes on. A failing case says its seed.
  */
-import { expect, it } from "@effect/vitest"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, expect, it } from "@effect/vitest"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as FastCheck from "effect/FastCheck"
+import * as Layer from "effect/Layer"
+import * as Agent from "../../src/agent/Agent.js"
 import * as Frames from "../../src/client/Frames.js"
+import type { RunEngine } from "../../src/engine/RunEngine.js"
+import * as Runlet from "../../src/node/Runlet.js"
+import * as ScriptedModel from "../../src/testing/ScriptedModel.js"
 import * as Script from "../../src/testing/UpstreamScript.js"
 import { bytesOf, cut, decode } from "../model/support.js"
 import * as Server from "./Server.js"
@@ -112,14 +120,36 @@ const inside = /node_modules|\/src\/|\/dist\/|\.[jt]s:\d+|at \S+ \(|SELECT |SQLI
 const seed = Number(process.env.FUZZ_SEED ?? "20261130")
 const numRuns = Number(process.env.FUZZ_RUNS ?? "400")
 
-it.scopedLive(
-  `requests out of order are answered as documented (FUZZ_SEED=${seed})`,
-  () =>
+const directory = mkdtempSync(join(tmpdir(), "runlet-fuzz-"))
+afterAll(() => rmSync(directory, { recursive: true, force: true }))
+
+const real = Layer.fresh(Runlet.layer({ filename: join(directory, "runs.db") })).pipe(
+  Layer.provide(
+    Agent.layer({ models: { m: ScriptedModel.make(() => ScriptedModel.turn(ScriptedModel.text("Yes."))) } })
+  ),
+  Layer.orDie
+)
+
+/** What stands behind the server: something that looks like an engine, or the whole of it. */
+const engines: ReadonlyArray<readonly [what: string, engine: Layer.Layer<RunEngine> | undefined, numRuns: number]> = [
+  ["a fake engine", undefined, numRuns],
+  ["the engine over SQLite", real, numRuns / 2]
+]
+
+it.scopedLive.each(engines)(
+  `requests out of order are answered as documented (FUZZ_SEED=${seed}), over %s`,
+  ([what, engine, numRuns]) =>
     Effect.gen(function* () {
-      const { call } = yield* Server.start()
-      const runs = FastCheck.sample(request, { seed, numRuns })
+      const { call } = yield* Server.start({ heartbeatMs: 1_000, ...(engine !== undefined && { engine }) })
+      const begun = yield* call({ path: "/chat", json: { message: "hi", background: true } })
+      // Requests are about a run that is there.
+      const { runId } = engine === undefined ? { runId: id } : JSON.parse(begun.body)
+      const there = (text: string) => text.replaceAll(id, runId)
+      const runs = FastCheck.sample(request, { seed, numRuns: Math.ceil(numRuns) })
       for (const one of runs) {
-        const [known, path] = one.target
+        const [known, given] = one.target
+        const path = there(given)
+        const sent = Buffer.from(there(one.body.toString("latin1")), "latin1")
         const method = one.method ?? known
         const withBody = method !== "GET" && method !== "OPTIONS"
         const asked = {
@@ -128,11 +158,11 @@ it.scopedLive(
           headers: {
             ...Object.fromEntries(one.headers),
             // Node's client sends the body of a DELETE without any sign of where it ends.
-            ...(withBody && { "content-length": String(one.body.length) })
+            ...(withBody && { "content-length": String(sent.length) })
           },
-          ...(withBody && { body: one.body })
+          ...(withBody && { body: sent })
         }
-        const about = `FUZZ_SEED=${seed}: ${JSON.stringify({ ...asked, body: one.body.toString("latin1").slice(0, 300) })}`
+        const about = `${what}, FUZZ_SEED=${seed}: ${JSON.stringify({ ...asked, body: sent.toString("latin1").slice(0, 300) })}`
         const answer = yield* Effect.timeoutFailCause(call(asked), {
           duration: "5 seconds",
           onTimeout: () => Cause.die(`no answer: ${about}`)

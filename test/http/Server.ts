@@ -7,6 +7,7 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import type { Limits } from "../../src/domain/Limits.js"
+import type { RunEngine } from "../../src/engine/RunEngine.js"
 import * as Auth from "../../src/http/Auth.js"
 import * as HttpServer from "../../src/http/HttpServer.js"
 import * as Fake from "./FakeEngine.js"
@@ -45,6 +46,8 @@ export const start = (
     readonly limits?: Partial<Limits>
     readonly tokens?: Record<string, string>
     readonly authentication?: Layer.Layer<Auth.Authentication>
+    /** Another engine than the one that only looks like one. */
+    readonly engine?: Layer.Layer<RunEngine>
   } = {}
 ) =>
   Effect.gen(function* () {
@@ -54,7 +57,7 @@ export const start = (
     const authentication = options.authentication ?? (tokens.length === 0 ? Auth.layerNone : Auth.layerTokens(tokens))
     const context = yield* Layer.build(
       HttpServer.layer({ port: 0, limits: { heartbeatMs, ...options.limits } }).pipe(
-        Layer.provide([Fake.layer(fake), authentication])
+        Layer.provide([options.engine ?? Fake.layer(fake), authentication])
       )
     )
     const { address } = Context.get(context, PlatformServer.HttpServer)
