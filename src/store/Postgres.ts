@@ -79,8 +79,10 @@ export const reasonOf = (error: StoreError): string | undefined => {
       return "may not be changed by its user. Let the user create tables in its schema"
     case "42P07":
       return "has tables of other programs with the same names. Choose another database"
+    case "42P01":
+      return "holds nothing of Runlet. Start a server on it once, or choose another database"
     default:
-      return `can not be reached: ${fault.message}`
+      return /^(08|53|57)/.test(fault.code) ? `can not be reached: ${fault.message}` : undefined
   }
 }
 
