@@ -54,7 +54,7 @@ describePostgres("the commands that look into a database", () => {
       )
       const source = yield* DataFile.make({ data: url, user: "local" })
       expect((yield* source.list({})).items.map(({ runId }) => runId)).toEqual([run.runId])
-      expect(yield* source.cancel(run.runId)).toMatchObject({ runId: run.runId, status: "cancelled" })
+      expect(yield* source.cancel(run.runId, undefined)).toMatchObject({ runId: run.runId, status: "cancelled" })
       expect((yield* source.snapshot(run.runId)).status).toBe("cancelled")
     })
   )
