@@ -163,9 +163,14 @@ export const make = (
       const batch: Array<Append> = []
       let events = 0
       let weight = 0
-      for (const writer of dirty) {
-        if (weight >= maxWeight) break
-        dirty.delete(writer)
+      // A writer has one append under way: who has more to say while another's log is read waits for the next round.
+      const waiting = [...dirty]
+      dirty.clear()
+      for (const [index, writer] of waiting.entries()) {
+        if (weight >= maxWeight) {
+          for (const later of waiting.slice(index)) dirty.add(later)
+          break
+        }
         if (writer.isClosed) continue
         if (writer.stale) {
           const absorbed = yield* Effect.either(patiently(absorb(writer)))
