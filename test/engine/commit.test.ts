@@ -28,7 +28,7 @@ it.scopedLive("a run has one append under way, also when it has more to say whil
         envelopes: (query) =>
           Effect.zipRight(query.key === other.key ? Effect.suspend(() => more) : Effect.void, store.envelopes(query))
       },
-      { windowMs: 0, patienceMs: 1000, load: Effect.succeed(0), now: store.now }
+      { windowMs: 0, patienceMs: 1000, load: Effect.succeed(0), now: Effect.orDie(store.now) }
     )
     const tails = new LiveTails()
     const writerOf = (row: typeof first) =>
