@@ -72,6 +72,8 @@ const leaksIn = (dir: string): ReadonlyArray<string> =>
 
 /** How a world gets its server, and what nobody may read is looked for; suites over several servers do it otherwise. */
 export const serving = {
+  /** Whether the database is a file that a test may lock. */
+  inFile: true,
   start: Server.start,
   leaks: async (data: string): Promise<ReadonlyArray<string>> => leaksIn(dirname(data))
 }

@@ -19,6 +19,7 @@ export const overFleet = (open: () => Promise<Data>): void => {
     for (const data of opened.values()) await (await data).close()
   })
 
+  World.serving.inFile = false
   World.serving.start = async (config, path, options, how) => {
     const { address } = await dataOf(path)
     const servers: Array<Server.Server> = []
