@@ -39,7 +39,7 @@ const found = Effect.gen(function* () {
   )
 })
 
-const filled = (apply: (within: Effect.Effect<void, ToolConflict>) => Effect.Effect<unknown, unknown>) =>
+const filled = <E>(apply: (within: Effect.Effect<void, ToolConflict>) => Effect.Effect<unknown, E>) =>
   Effect.gen(function* () {
     const documents = yield* Documents
     for (const [index, text] of texts.entries()) {

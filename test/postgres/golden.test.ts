@@ -24,7 +24,8 @@ const counted = (store: RunStore["Type"]) => {
       () => effect,
       () => Effect.sync(() => waiting--)
     )
-  const watched = (value: unknown): unknown => (Effect.isEffect(value) ? around(value) : value)
+  const isEffect = (value: unknown): value is Effect.Effect<unknown> => Effect.isEffect(value)
+  const watched = (value: unknown): unknown => (isEffect(value) ? around(value) : value)
   const all = new Proxy(store, {
     get: (target, name): unknown => {
       const value: unknown = Reflect.get(target, name)

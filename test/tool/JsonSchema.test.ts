@@ -4,14 +4,18 @@ import * as JsonSchema from "../../src/tool/JsonSchema.js"
 
 const of = (q: unknown) => ({ type: "object", properties: { q } })
 
+/** Why an input is refused; `undefined` when it is not. */
+const refusal = <E>(checked: Effect.Effect<unknown, E>): Effect.Effect<E | undefined> =>
+  Effect.match(checked, { onFailure: (why) => why, onSuccess: () => undefined })
+
 it.live("a check that would not end is refused, and the next one is not disturbed", () =>
   Effect.gen(function* () {
     const check = yield* JsonSchema.compile("t", of({ type: "string", pattern: "^(a+)+$" }))
     const begun = performance.now()
-    expect(yield* Effect.flip(check({ q: `${"a".repeat(60)}!` }))).toBe("can not be checked within 1000 ms")
+    expect(yield* refusal(check({ q: `${"a".repeat(60)}!` }))).toBe("can not be checked within 1000 ms")
     expect(performance.now() - begun).toBeLessThan(10_000)
     expect(yield* check({ q: "aaa" })).toEqual({ q: "aaa" })
-    expect(yield* Effect.flip(check({ q: "b" }))).toContain("q: must match pattern")
+    expect(yield* refusal(check({ q: "b" }))).toContain("q: must match pattern")
   })
 )
 
@@ -19,7 +23,7 @@ it.live("so is one that compares everything with everything", () =>
   Effect.gen(function* () {
     const check = yield* JsonSchema.compile("t", of({ type: "array", uniqueItems: true }))
     const q = Array.from({ length: 200_000 }, (_, n) => ({ n }))
-    expect(yield* Effect.flip(check({ q }))).toBe("can not be checked within 1000 ms")
+    expect(yield* refusal(check({ q }))).toBe("can not be checked within 1000 ms")
     expect(yield* check({ q: q.slice(0, 10) })).toEqual({ q: q.slice(0, 10) })
   })
 )
@@ -49,9 +53,7 @@ it.live("a thousand tools are ready in a moment, and what one calls something is
     expect(performance.now() - begun).toBeLessThan(20_000)
     for (const n of [0, 1, 999]) {
       expect(yield* checks[n]?.({ q: n }) ?? Effect.fail("none")).toEqual({ q: n })
-      expect(yield* Effect.flip(checks[n]?.({ q: n + 1 }) ?? Effect.succeed(0))).toContain(
-        "q: must be equal to constant"
-      )
+      expect(yield* refusal(checks[n]?.({ q: n + 1 }) ?? Effect.void)).toContain("q: must be equal to constant")
     }
   })
 )
@@ -61,7 +63,7 @@ it.live("schemas of both drafts are checked themselves", () =>
     for (const $schema of ["http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema"]) {
       const check = yield* JsonSchema.compile("t", { $schema, ...of({ type: "integer" }) })
       expect(yield* check({ q: 1 })).toEqual({ q: 1 })
-      expect(yield* Effect.flip(check({ q: "1" }))).toBe("q: must be integer")
+      expect(yield* refusal(check({ q: "1" }))).toBe("q: must be integer")
       expect((yield* Effect.flip(JsonSchema.compile("t", { $schema, ...of({ type: "text" }) }))).message).toContain(
         "not a usable JSON Schema: schema is invalid: data/properties/q/type"
       )
