@@ -114,7 +114,7 @@ describe("the policy", () => {
       FastCheck.property(plan, (plan) =>
         Cases.hold(plan, { ...options(new Calendar()), policy: ResumePolicy.layerContinueDraft })
       ),
-      { numRuns: 100, seed: 5, endOnFailure: true }
+      { numRuns: 1000, seed: 5, endOnFailure: true }
     )
     expect(String(errorInstance)).toContain(`nothing goes on by itself for ever: `)
     expect(String(errorInstance)).toContain(`attempt ${mostAttempts + 1}`)
