@@ -133,15 +133,12 @@ export const ofSnapshot = (snapshot: Snapshot.Snapshot): RunState => {
 export const reduce = (state: RunState, envelope: Pick<Envelope, "seq" | "event" | "createdAt">): RunState => {
   const { createdAt: at, event, seq } = envelope
   if (seq <= state.seq) return state
+  // A copy of the state, seen by nobody else yet: it is written to rather than copied once more for every event.
   const view = RunView.reduce(state, envelope)
-  const facts = factsAfter(state, event, seq, at)
-  return {
-    ...view,
-    ...facts,
-    end: facts.end,
+  return Object.assign(view, factsAfter(state, event, seq, at), {
     open: view.open && turnAfter(state, view.open, event, seq, at),
     closed: event.type === "iteration-end" ? RunView.turns(state) : state.closed
-  }
+  })
 }
 
 /**
@@ -160,11 +157,20 @@ export const reduceAll = (state: RunState, envelopes: Iterable<Envelope>): RunSt
 type Draft<A> = { -readonly [K in keyof A]: A[K] }
 
 const factsAfter = (state: RunState, event: AgentEvent, seq: number, at: number): Facts => {
-  const { activeMs, dropped, reasoningLength, resumedSeq, stale, textLength } = state
-  const { activeSince, end, firstTokenAt, startedAt, trace } = state
+  const { activeMs, activeSince, dropped, end, firstTokenAt, reasoningLength } = state
+  const { resumedSeq, stale, startedAt, textLength, trace } = state
   const next: Draft<Facts> = {
-    ...{ activeMs, dropped, reasoningLength, resumedSeq, stale, textLength },
-    ...{ activeSince, end, firstTokenAt, startedAt, trace }
+    activeMs,
+    activeSince,
+    dropped,
+    end,
+    firstTokenAt,
+    reasoningLength,
+    resumedSeq,
+    stale,
+    startedAt,
+    textLength,
+    trace
   }
   const status = Status.after(event)
   if (status !== undefined) {
