@@ -6,12 +6,11 @@
 import { existsSync, mkdirSync, realpathSync, rmSync } from "node:fs"
 import { dirname, resolve } from "node:path"
 import * as SqlClient from "@effect/sql/SqlClient"
-import type { SqlError } from "@effect/sql/SqlError"
+import { SqlError } from "@effect/sql/SqlError"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
-import * as Predicate from "effect/Predicate"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
@@ -20,6 +19,7 @@ import * as Snapshot from "../domain/Snapshot.js"
 import * as RunLog from "../engine/RunLog.js"
 import * as PgClient from "../store/internal/pgClient.js"
 import * as SqlClock from "../store/internal/sqlClock.js"
+import { codeOf } from "../store/internal/sqlErrors.js"
 import * as SqlTransaction from "../store/internal/sqlTransaction.js"
 import * as Postgres from "../store/Postgres.js"
 import type { RunStore, StoreError } from "../store/RunStore.js"
@@ -73,13 +73,9 @@ export type Progress =
   | ({ readonly type: "copied" } & SqlCopy.Progress)
   | { readonly type: "compared"; readonly done: number; readonly total: number }
 
-const codeOf = (cause: unknown): string => {
-  const inner = Predicate.hasProperty(cause, "cause") ? cause.cause : cause
-  return Predicate.hasProperty(inner, "code") && typeof inner.code === "string" ? inner.code : ""
-}
-
 const failed = (cause: SqlError | StoreError): MigrateError => {
-  const code = codeOf(Predicate.hasProperty(cause, "reason") ? cause.cause : cause)
+  const error = cause._tag === "StoreError" ? cause.cause : cause
+  const code = error instanceof SqlError ? codeOf(error) : ""
   if (/^(SQLITE_(BUSY|LOCKED)|55P03$)/.test(code)) return new MigrateError({ reason: "busy", cause })
   return new MigrateError({ reason: code === "SQLITE_NOTADB" ? "foreign" : "failed", cause })
 }
@@ -126,7 +122,7 @@ const lock = (sql: SqlClient.SqlClient, mode: "SHARE" | "EXCLUSIVE"): Effect.Eff
       Effect.gen(function* () {
         yield* sql`SET LOCAL idle_in_transaction_session_timeout = 0`
         yield* sql`SET LOCAL statement_timeout = 0`
-        const names = (yield* SqlCopy.present({ sql, within: (effect) => effect })).map(({ name }) => `"${name}"`)
+        const names = (yield* SqlCopy.present(SqlCopy.plain(sql))).map(({ name }) => `"${name}"`)
         yield* sql.unsafe(`LOCK TABLE ${names.join(", ")} IN ${mode} MODE`)
       }),
     orElse: () => Effect.void
@@ -164,7 +160,7 @@ const storeOf = (sql: SqlClient.SqlClient): Effect.Effect<RunStore["Type"]> =>
 
 const expectKnown = (sql: SqlClient.SqlClient): Effect.Effect<void, MigrateError> =>
   Effect.gen(function* () {
-    const tables = yield* Effect.mapError(SqlCopy.present({ sql, within: (effect) => effect }), failed)
+    const tables = yield* Effect.mapError(SqlCopy.present(SqlCopy.plain(sql)), failed)
     if (!tables.some(({ name }) => name === "runs")) return yield* new MigrateError({ reason: "foreign" })
     yield* Effect.mapError(Effect.provide(SqlStore.expectCurrent, clientsOf(sql)), (error) =>
       error.cause === undefined || error.reason === "corrupt"
@@ -289,9 +285,8 @@ export const migrate = (
       yield* expectKnown(source)
       yield* expectUnused(source)
       const target = yield* openTarget(to)
-      const plain: SqlCopy.Side = { sql: target, within: (effect) => effect }
-      if (!(yield* SqlCopy.isEmpty(plain))) return yield* new MigrateError({ reason: "full" })
-      if ((yield* SqlCopy.present({ ...plain, sql: source })).some(({ ofDocuments }) => ofDocuments === true)) {
+      if (!(yield* SqlCopy.isEmpty(SqlCopy.plain(target)))) return yield* new MigrateError({ reason: "full" })
+      if ((yield* SqlCopy.present(SqlCopy.plain(source))).some(({ ofDocuments }) => ofDocuments === true)) {
         const documents = Postgres.isAddress(to) ? PostgresDocuments.layerWith([]) : SqliteDocuments.layerWith([])
         yield* Layer.build(Layer.provide(documents, Layer.succeedContext(clientsOf(target))))
       }

@@ -22,6 +22,14 @@ export interface Side {
 }
 
 /**
+ * A database of which no transaction is under way.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const plain = (sql: SqlClient.SqlClient): Side => ({ sql, within: (effect) => effect })
+
+/**
  * What is known of a table: the columns of its key, by which it is read in pages, and the one of them that the database
  * counts up by itself.
  *

@@ -133,6 +133,7 @@ const stuck = (runId: string): Promise<Socket> =>
     socket.on("error", reject)
   })
 
+// What a process has of the memory is read from /proc.
 test.runIf(process.platform === "linux")("viewers that never read cost little and slow nobody down", async () => {
   const message = "Six megabytes"
   const piece = "x".repeat(64 * 1024)

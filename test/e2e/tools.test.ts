@@ -43,6 +43,7 @@ test("a run that pauses three times repeats nothing that it has done", async () 
   await world.check(run)
 })
 
+// Over PostgreSQL nobody can lock the database as a whole.
 test.skipIf(!World.serving.inFile)(
   "a result that can not be stored at once is stored later, and the tool is not run again",
   async () => {

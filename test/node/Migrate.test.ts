@@ -3,18 +3,16 @@ import { dirname } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
-import * as FastCheck from "effect/FastCheck"
 import * as Layer from "effect/Layer"
 import * as CliMigrate from "../../src/cli/Migrate.js"
 import * as Migrate from "../../src/node/Migrate.js"
 import * as SqlCopy from "../../src/store/SqlCopy.js"
 import * as Sqlite from "../../src/store/Sqlite.js"
-import * as Arbitraries from "../../src/testing/Arbitraries.js"
 import { create } from "../../src/testing/store/fixtures.js"
 import * as SqliteDocuments from "../../src/tool/documents/SqliteDocuments.js"
 import { WriteClient } from "../../src/tool/SqlClients.js"
 import { databaseFile } from "../store/support.js"
-import { beside, dump, fill, leftBy, tablesOf, using } from "./support/Moved.js"
+import { beside, dump, fill, keepsWhatIsLeft, tablesOf, using } from "./support/Moved.js"
 
 describe("moving a database", () => {
   it.scopedLive("takes everything along, there and back", () =>
@@ -47,22 +45,10 @@ describe("moving a database", () => {
   )
 
   it.scopedLive("keeps what any plan of runs, crashes and people has left behind, fold by fold", () =>
-    Effect.promise(() =>
-      FastCheck.assert(
-        FastCheck.asyncProperty(Arbitraries.plan, (plan) =>
-          Effect.gen(function* () {
-            const a = yield* leftBy(plan)
-            const b = beside(a, "b.db")
-            const { compared, unreadable } = yield* Migrate.migrate(a, b)
-            expect(unreadable).toEqual([])
-            const before = dump(a)
-            expect(compared).toBe(before.runs?.length)
-            expect(dump(b)).toEqual(before)
-          }).pipe(Effect.scoped, Effect.runPromise)
-        ),
-        { numRuns: 8, seed: Number(process.env.RUNLET_SEED ?? 1) }
-      )
-    )
+    keepsWhatIsLeft(8, (a) => {
+      const b = beside(a, "b.db")
+      return Effect.map(Migrate.migrate(a, b), (moved) => [moved, b] as const)
+    })
   )
 
   it.scopedLive("knows every table and column of a database", () =>

@@ -1,7 +1,6 @@
 import { existsSync } from "node:fs"
 import { expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as FastCheck from "effect/FastCheck"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as CliMigrate from "../../src/cli/Migrate.js"
@@ -9,10 +8,9 @@ import * as Migrate from "../../src/node/Migrate.js"
 import * as Postgres from "../../src/store/Postgres.js"
 import { RunStore } from "../../src/store/RunStore.js"
 import * as SqlCopy from "../../src/store/SqlCopy.js"
-import * as Arbitraries from "../../src/testing/Arbitraries.js"
 import { append, begin, create, texts } from "../../src/testing/store/fixtures.js"
 import * as PostgresDocuments from "../../src/tool/documents/PostgresDocuments.js"
-import { beside, dump, fill, leftBy } from "../node/support/Moved.js"
+import { beside, dump, fill, keepsWhatIsLeft } from "../node/support/Moved.js"
 import { databaseFile } from "../store/support.js"
 import { database, describePostgres, query } from "./support/Database.js"
 
@@ -40,23 +38,14 @@ describePostgres("moving a database to PostgreSQL and back", () => {
   )
 
   it.scopedLive("keeps what any plan of runs, crashes and people has left behind, fold by fold", () =>
-    Effect.promise(() =>
-      FastCheck.assert(
-        FastCheck.asyncProperty(Arbitraries.plan, (plan) =>
-          Effect.gen(function* () {
-            const a = yield* leftBy(plan)
-            const b = yield* database
-            const c = beside(a, "c.db")
-            const { compared, unreadable } = yield* Migrate.migrate(a, b)
-            expect(unreadable).toEqual([])
-            yield* Migrate.migrate(b, c)
-            const before = dump(a)
-            expect(compared).toBe(before.runs?.length)
-            expect(dump(c)).toEqual(before)
-          }).pipe(Effect.scoped, Effect.runPromise)
-        ),
-        { numRuns: 3, seed: Number(process.env.RUNLET_SEED ?? 1) }
-      )
+    keepsWhatIsLeft(3, (a) =>
+      Effect.gen(function* () {
+        const b = yield* database
+        const c = beside(a, "c.db")
+        const moved = yield* Migrate.migrate(a, b)
+        yield* Migrate.migrate(b, c)
+        return [moved, c] as const
+      })
     )
   )
 

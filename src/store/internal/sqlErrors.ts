@@ -12,7 +12,13 @@ import * as Schedule from "effect/Schedule"
 import * as Metrics from "../../domain/Metrics.js"
 import { StoreError } from "../RunStore.js"
 
-const codeOf = (error: SqlError): string =>
+/**
+ * What the database calls its error: a name of SQLite's, or an SQLSTATE; "" where it does not say.
+ *
+ * @since 0.1.0
+ * @category accessors
+ */
+export const codeOf = (error: SqlError): string =>
   Predicate.hasProperty(error.cause, "code") && typeof error.cause.code === "string" ? error.cause.code : ""
 
 /**

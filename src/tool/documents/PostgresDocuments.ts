@@ -22,21 +22,7 @@ const tables = [
     content_hash TEXT NOT NULL,
     updated_at BIGINT NOT NULL
   )`,
-  "CREATE INDEX IF NOT EXISTS documents_user ON documents (user_id)",
-  `CREATE TABLE IF NOT EXISTS document_acts (
-    user_id TEXT NOT NULL,
-    act_key TEXT NOT NULL,
-    result TEXT NOT NULL,
-    created_at BIGINT NOT NULL,
-    PRIMARY KEY (user_id, act_key)
-  )`,
-  `CREATE TABLE IF NOT EXISTS memories (
-    id TEXT PRIMARY KEY,
-    user_id TEXT NOT NULL,
-    body TEXT NOT NULL,
-    created_at BIGINT NOT NULL
-  )`,
-  "CREATE INDEX IF NOT EXISTS memories_user ON memories (user_id, created_at)"
+  ...SqlDocuments.tables("BIGINT")
 ]
 
 /** With this extension the patterns below have an index; without it every text is read. */

@@ -164,6 +164,31 @@ const makeDriver = (read: SqlClient, writer: SqlClient, dialect: Dialect): Drive
 const maxCandidates = 100
 
 /**
+ * The statements that make what is the same in every database, behind the table of the documents themselves. `integer` is
+ * the name of integers of 64 bits.
+ *
+ * @since 0.1.0
+ * @category tables
+ */
+export const tables = (integer: "INTEGER" | "BIGINT"): ReadonlyArray<string> => [
+  "CREATE INDEX IF NOT EXISTS documents_user ON documents (user_id)",
+  `CREATE TABLE IF NOT EXISTS document_acts (
+    user_id TEXT NOT NULL,
+    act_key TEXT NOT NULL,
+    result TEXT NOT NULL,
+    created_at ${integer} NOT NULL,
+    PRIMARY KEY (user_id, act_key)
+  )`,
+  `CREATE TABLE IF NOT EXISTS memories (
+    id TEXT PRIMARY KEY,
+    user_id TEXT NOT NULL,
+    body TEXT NOT NULL,
+    created_at ${integer} NOT NULL
+  )`,
+  "CREATE INDEX IF NOT EXISTS memories_user ON memories (user_id, created_at)"
+]
+
+/**
  * What differs between databases.
  *
  * - `prepare`: makes the tables that are missing

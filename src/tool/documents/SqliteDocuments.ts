@@ -23,7 +23,6 @@ const tables = [
     content_hash TEXT NOT NULL,
     updated_at INTEGER NOT NULL
   )`,
-  "CREATE INDEX IF NOT EXISTS documents_user ON documents (user_id)",
   `CREATE VIRTUAL TABLE IF NOT EXISTS documents_text
     USING fts5 (title, body, content = 'documents', content_rowid = 'key', tokenize = 'trigram')`,
   `CREATE TRIGGER IF NOT EXISTS documents_inserted AFTER INSERT ON documents BEGIN
@@ -36,20 +35,7 @@ const tables = [
     INSERT INTO documents_text (documents_text, rowid, title, body) VALUES ('delete', old.key, old.title, old.body);
     INSERT INTO documents_text (rowid, title, body) VALUES (new.key, new.title, new.body);
   END`,
-  `CREATE TABLE IF NOT EXISTS document_acts (
-    user_id TEXT NOT NULL,
-    act_key TEXT NOT NULL,
-    result TEXT NOT NULL,
-    created_at INTEGER NOT NULL,
-    PRIMARY KEY (user_id, act_key)
-  )`,
-  `CREATE TABLE IF NOT EXISTS memories (
-    id TEXT PRIMARY KEY,
-    user_id TEXT NOT NULL,
-    body TEXT NOT NULL,
-    created_at INTEGER NOT NULL
-  )`,
-  "CREATE INDEX IF NOT EXISTS memories_user ON memories (user_id, created_at)"
+  ...SqlDocuments.tables("INTEGER")
 ]
 
 /** A text that matches itself and nothing else. */

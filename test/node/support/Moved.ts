@@ -3,12 +3,16 @@ import { dirname, join } from "node:path"
 import Database from "better-sqlite3"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as FastCheck from "effect/FastCheck"
 import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
 import { expect } from "vitest"
+import type * as Migrate from "../../../src/node/Migrate.js"
 import { RunStore } from "../../../src/store/RunStore.js"
 import * as SqlCopy from "../../../src/store/SqlCopy.js"
 import * as Sqlite from "../../../src/store/Sqlite.js"
 import * as SqliteBackup from "../../../src/store/SqliteBackup.js"
+import * as Arbitraries from "../../../src/testing/Arbitraries.js"
 import type { Plan } from "../../../src/testing/Plan.js"
 import * as Simulation from "../../../src/testing/Simulation.js"
 import { append, begin, create, end, ending, texts } from "../../../src/testing/store/fixtures.js"
@@ -96,3 +100,24 @@ export const leftBy = (plan: Plan) =>
     yield* SqliteBackup.backup(file, left)
     return left
   })
+
+/** That a move keeps all that a plan has left behind. It answers what it has moved, and the file in which all of it is. */
+export const keepsWhatIsLeft = (
+  numRuns: number,
+  move: (file: string) => Effect.Effect<readonly [Migrate.Moved, string], Migrate.MigrateError, Scope.Scope>
+) =>
+  Effect.promise(() =>
+    FastCheck.assert(
+      FastCheck.asyncProperty(Arbitraries.plan, (plan) =>
+        Effect.gen(function* () {
+          const file = yield* leftBy(plan)
+          const [{ compared, unreadable }, copy] = yield* move(file)
+          expect(unreadable).toEqual([])
+          const before = dump(file)
+          expect(compared).toBe(before.runs?.length)
+          expect(dump(copy)).toEqual(before)
+        }).pipe(Effect.scoped, Effect.runPromise)
+      ),
+      { numRuns, seed: Number(process.env.RUNLET_SEED ?? 1) }
+    )
+  )
