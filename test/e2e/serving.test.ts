@@ -148,7 +148,7 @@ test.runIf(process.platform === "linux")("viewers that never read cost little an
   ])
   const run = await world.client.start(message)
   await world.client.until(run.runId, "streaming", ({ text }) => text !== "")
-  const sockets = await Promise.all(Array.from({ length: 30 }, () => stuck(run.runId)))
+  const sockets = await Promise.all(Array.from({ length: 90 }, () => stuck(run.runId)))
   const reading = await world.client.events(run.runId)
   const before = residentMb(world.server().pid)
   await world.upstream.release("viewers")
@@ -158,8 +158,8 @@ test.runIf(process.platform === "linux")("viewers that never read cost little an
   const other = await world.client.chat("Meanwhile")
   expect(typesOf(await other.ended).at(-1)).toBe("finish")
   expect(Date.now() - asked).toBeLessThan(10_000)
-  // Thirty copies would be 180 MB.
-  expect(residentMb(world.server().pid) - before).toBeLessThan(90)
+  // Ninety copies would be 540 MB; some 100 MB are garbage that nobody was in a hurry to collect.
+  expect(residentMb(world.server().pid) - before).toBeLessThan(270)
   for (const socket of sockets) socket.destroy()
   // One that gave up comes back by cursor and misses nothing.
   const middle = Math.floor(log.length / 2)
