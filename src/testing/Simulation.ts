@@ -13,33 +13,22 @@
  *
  * @since 0.1.0
  */
-import * as Clock from "effect/Clock"
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as FiberSet from "effect/FiberSet"
 import type * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Option from "effect/Option"
-import * as Stream from "effect/Stream"
-import * as RunState from "../domain/RunState.js"
 import * as RunStatus from "../domain/RunStatus.js"
-import type { DecideRequest, RunEngine } from "../engine/RunEngine.js"
 import * as ResumePolicy from "../resume/ResumePolicy.js"
-import type { RunRow, RunStore } from "../store/RunStore.js"
-import * as Json from "../tool/Json.js"
 import type { Tool } from "../tool/Tool.js"
-import {
-  type Moment,
-  nothing,
-  type Observed,
-  type ObservedCheckpoint,
-  type ObservedCommand,
-  type ObservedSnapshot
-} from "./Observed.js"
+import { type Moment, nothing, type Observed } from "./Observed.js"
 import * as Plan from "./Plan.js"
 import * as Recorder from "./Recorder.js"
 import type * as Stores from "./Stores.js"
+import { count, lookAround, observe, pendingOf, rowsOf, type Stack, secret, storedOf } from "./simulation/archive.js"
+import { answerAtOnce, carryOut, decide, look, lookBack } from "./simulation/commands.js"
+import { ask, type Edit, Journal } from "./simulation/journal.js"
 import * as TestStack from "./TestStack.js"
 import * as VirtualClient from "./VirtualClient.js"
 import { VirtualTime } from "./VirtualTime.js"
@@ -57,8 +46,6 @@ export interface Outcome {
   readonly broken: string | undefined
 }
 
-const secret = "canary-4f1d"
-const user = "local"
 const leaseTtlMs = 4_000
 
 /** A case takes a few thousand tasks; more than this without an end are an endless loop. */
@@ -69,271 +56,6 @@ const policies = {
   "continue-draft": ResumePolicy.layerContinueDraft,
   manual: ResumePolicy.layerManual
 }
-
-/** What the fibers of a simulation share. */
-class Journal {
-  readonly commands: Array<ObservedCommand> = []
-  readonly snapshots: Array<ObservedSnapshot> = []
-  readonly checkpoints: Array<ObservedCheckpoint> = []
-  readonly clients: Array<VirtualClient.VirtualClient> = []
-  readonly active: Array<Observed["active"][number]> = []
-  readonly moments: Array<Moment> = []
-  readonly issued: Array<Plan.Command> = []
-  /** Accepted runs, in the order of their acceptance. */
-  readonly runs: Array<{ readonly runId: string; readonly conversationId: string }> = []
-  /** Commands that wait for their answer. */
-  unanswered = 0
-  private readonly waiters = new Map<number, Deferred.Deferred<string>>()
-
-  constructor(readonly edit: Edit) {}
-
-  accepted(run: { readonly runId: string; readonly conversationId: string }): void {
-    if (this.runs.some((one) => one.runId === run.runId)) return
-    this.runs.push({ runId: run.runId, conversationId: run.conversationId })
-    const waiter = this.waiters.get(this.runs.length - 1)
-    if (waiter !== undefined) Deferred.unsafeDone(waiter, Effect.succeed(run.runId))
-  }
-
-  run(n: number): string | undefined {
-    return this.runs[n % Math.max(1, this.runs.length)]?.runId
-  }
-
-  /** The nth accepted run, when it has been accepted. */
-  nth(n: number): Effect.Effect<string> {
-    return Effect.suspend(() => {
-      const known = this.runs[n]
-      if (known !== undefined) return Effect.succeed(known.runId)
-      return Effect.flatMap(Deferred.make<string>(), (waiter) => {
-        this.waiters.set(n, waiter)
-        return Deferred.await(waiter)
-      })
-    })
-  }
-}
-
-type Stack = TestStack.TestStack["Type"]
-
-const rowsOf = (archive: RunStore["Type"]): Effect.Effect<ReadonlyArray<RunRow>> =>
-  Effect.map(Effect.orDie(archive.list({ userId: user, limit: 1000 })), (page) => page.items.toReversed())
-
-const logOf = (archive: RunStore["Type"], row: Pick<RunRow, "key" | "runId">) =>
-  Effect.orDie(archive.envelopes({ key: row.key, runId: row.runId, after: 0, limit: 100_000 }))
-
-const pendingOf = (archive: RunStore["Type"]) =>
-  Effect.gen(function* () {
-    const pending: Array<{
-      readonly runId: string
-      readonly approval: ReturnType<typeof RunState.pendingApprovals>[number]
-    }> = []
-    for (const row of yield* rowsOf(archive)) {
-      if (RunStatus.isEnded(row.status)) continue
-      const state = RunState.reduceAll(RunState.empty(row.runId), yield* logOf(archive, row))
-      for (const approval of RunState.pendingApprovals(state)) pending.push({ runId: row.runId, approval })
-    }
-    return pending
-  })
-
-/** How everything stands. */
-const lookAround = (stack: Stack, journal: Journal): Effect.Effect<void> =>
-  Effect.gen(function* () {
-    const rows = new Map((yield* rowsOf(stack.archive)).map((row) => [row.runId, row]))
-    const pending = yield* pendingOf(stack.archive)
-    journal.moments.push({
-      at: yield* Clock.currentTimeMillis,
-      processes: stack.processes.map((process) => process.running() !== undefined),
-      runs: journal.runs.flatMap(({ runId }) => {
-        const row = rows.get(runId)
-        if (row === undefined) return []
-        const { attempt, lastSeq: seq, recoverable = false, status } = row
-        const asked = pending.filter((one) => one.runId === runId).length
-        return [{ runId, status, recoverable, seq, attempt, asked }]
-      })
-    })
-  })
-
-/** How many runs of each conversation are at work, as it stands now. */
-const count = (stack: Stack, journal: Journal): Effect.Effect<void> =>
-  Effect.gen(function* () {
-    const at = yield* Clock.currentTimeMillis
-    const counts = new Map<string, number>()
-    for (const row of yield* rowsOf(stack.archive)) {
-      if (!RunStatus.isExecuting(row.status) && row.status !== "waiting_approval") continue
-      counts.set(row.conversationId, (counts.get(row.conversationId) ?? 0) + 1)
-    }
-    for (const [conversationId, runs] of counts) journal.active.push({ at, conversationId, runs })
-  })
-
-/** Asks a process, and writes the answer down; a process that dies first gives none. */
-const ask = <A, E extends { readonly _tag: string; readonly message: string }>(
-  journal: Journal,
-  process: TestStack.TestProcess,
-  what: Omit<ObservedCommand, "at" | "process" | "answer">,
-  call: (engine: RunEngine["Type"]) => Effect.Effect<A, E>
-): Effect.Effect<Option.Option<A>> =>
-  Effect.gen(function* () {
-    const running = process.running()
-    if (running === undefined) return Option.none()
-    const at = yield* Clock.currentTimeMillis
-    const note = (answer: ObservedCommand["answer"]) =>
-      Effect.sync(() => {
-        journal.commands.push({ at, process: running.name, ...what, answer })
-      })
-    const answered = call(running.engine).pipe(
-      Effect.matchEffect({
-        onSuccess: (value) => Effect.as(note({ _tag: "Ok", value }), Option.some(value)),
-        onFailure: (error) =>
-          Effect.as(note({ _tag: "Refused", error: error._tag, message: error.message }), Option.none<A>())
-      })
-    )
-    const lost = Effect.zipRight(Deferred.await(running.dead), Effect.as(note({ _tag: "Lost" }), Option.none<A>()))
-    journal.unanswered++
-    return yield* Effect.ensuring(
-      Effect.raceFirst(answered, lost),
-      Effect.sync(() => {
-        journal.unanswered--
-      })
-    )
-  })
-
-const start = (
-  journal: Journal,
-  process: TestStack.TestProcess,
-  command: Extract<Plan.Command, { readonly do: "start" }>
-) => {
-  const into = command.conversation === undefined ? undefined : journal.runs[command.conversation % journal.runs.length]
-  const body = {
-    message: `script ${command.script}`,
-    ...(into !== undefined && { conversationId: into.conversationId }),
-    ...(command.onBusy !== undefined && { onBusy: command.onBusy }),
-    ...(command.plan === true && { mode: "plan" as const }),
-    ...(command.maxTokens !== undefined && { limits: { maxTokens: command.maxTokens } })
-  }
-  return Effect.map(
-    ask(journal, process, { name: "start", runId: undefined, key: command.key, body: Json.canonical(body) }, (engine) =>
-      engine.start({ ...body, ...(command.key !== undefined && { idempotencyKey: command.key }) })
-    ),
-    Option.map((run) => journal.accepted(run))
-  )
-}
-
-const answerTo = (
-  { input, reason, toolName }: RunState.Approval["request"],
-  { doubt, how }: Plan.Answers,
-  edit: Edit
-): Pick<DecideRequest, "decision" | "input"> => {
-  if (reason === "in_doubt") return { decision: doubt }
-  if (how === "other") return { decision: "edit", input: edit(toolName, input) }
-  return { decision: how === "yes" ? "approve" : "reject" }
-}
-
-const decide = (
-  stack: Stack,
-  journal: Journal,
-  process: TestStack.TestProcess,
-  which: number,
-  says: Plan.Answers,
-  hash: "none" | "wrong" | undefined
-) =>
-  Effect.gen(function* () {
-    const pending = yield* pendingOf(stack.archive)
-    const one = pending[which % Math.max(1, pending.length)]
-    if (one === undefined) return
-    const { approval, runId } = one
-    yield* ask(
-      journal,
-      process,
-      { name: "decide", runId, approvalId: approval.approvalId, mistaken: hash === "wrong" },
-      (engine) =>
-        engine.decide(runId, approval.approvalId, {
-          ...answerTo(approval, says, journal.edit),
-          ...(hash !== "none" && { previewHash: hash === "wrong" ? "0000" : approval.previewHash })
-        })
-    )
-  })
-
-/** Somebody who answers whatever is asked the moment it is stored. */
-const answerAtOnce = (stack: Stack, journal: Journal, { at, ...says }: NonNullable<Plan.Plan["hasty"]>) => {
-  const seen = new Set<string>()
-  return Stream.runForEach(stack.archive.changes, () =>
-    Effect.gen(function* () {
-      const process = stack.processes[at % stack.processes.length]
-      if (process?.running() === undefined) return
-      const pending = yield* pendingOf(stack.archive)
-      for (const [index, { approval }] of pending.entries()) {
-        if (seen.has(approval.approvalId)) continue
-        seen.add(approval.approvalId)
-        yield* Effect.forkDaemon(decide(stack, journal, process, index, says, undefined))
-      }
-    })
-  )
-}
-
-const storedOf = (stack: Stack, runId: string): Effect.Effect<number> =>
-  Effect.map(Effect.orDie(stack.archive.find({ runId, userId: user })), (row) =>
-    Option.match(row, { onNone: () => 0, onSome: ({ lastSeq }) => lastSeq })
-  )
-
-const look = (stack: Stack, journal: Journal, process: TestStack.TestProcess, runId: string) =>
-  Effect.gen(function* () {
-    const found = yield* ask(journal, process, { name: "look", runId }, (engine) => engine.snapshot(runId))
-    const stored = yield* storedOf(stack, runId)
-    if (Option.isSome(found)) journal.snapshots.push({ runId, stored, snapshot: found.value })
-  })
-
-/** The first checkpoint of a run, the last one, and one between. */
-const lookBack = (journal: Journal, process: TestStack.TestProcess, runId: string) =>
-  Effect.gen(function* () {
-    const asked = { name: "checkpoints", runId }
-    const listed = yield* ask(journal, process, asked, (engine) => engine.checkpoints(runId))
-    const seqs = Option.getOrElse(listed, () => []).map(({ seq }) => seq)
-    const chosen = new Set([seqs[0], seqs[seqs.length >> 1], seqs.at(-1)])
-    for (const seq of chosen) {
-      if (seq === undefined) continue
-      const found = yield* ask(journal, process, { name: "checkpoint", runId }, (engine) =>
-        engine.checkpoint(runId, seq)
-      )
-      if (Option.isSome(found)) journal.checkpoints.push({ runId, checkpoint: found.value })
-    }
-  })
-
-const carryOut = (stack: Stack, journal: Journal, command: Plan.Command): Effect.Effect<void> =>
-  Effect.suspend(() => {
-    const process = stack.processes[command.at % stack.processes.length]
-    if (process === undefined) return Effect.void
-    switch (command.do) {
-      case "start":
-        return Effect.asVoid(start(journal, process, command))
-      case "crash":
-        return process.crash
-      case "restart":
-        return process.start
-      case "stop":
-        return process.stop
-      case "wait":
-        return Effect.void
-      case "decide": {
-        const once = decide(stack, journal, process, command.which, command.says, command.hash)
-        return command.twice === true ? Effect.all([once, once], { concurrency: 2, discard: true }) : once
-      }
-      default: {
-        const runId = journal.run(command.run)
-        if (runId === undefined) return Effect.void
-        switch (command.do) {
-          case "cancel":
-            return Effect.asVoid(ask(journal, process, { name: "cancel", runId }, (engine) => engine.cancel(runId)))
-          case "resume":
-            return Effect.asVoid(ask(journal, process, { name: "resume", runId }, (engine) => engine.resume(runId)))
-          case "regenerate":
-            return Effect.map(
-              ask(journal, process, { name: "regenerate", runId }, (engine) => engine.regenerate(runId)),
-              Option.map((run) => journal.accepted(run))
-            )
-          case "look":
-            return look(stack, journal, process, runId)
-        }
-      }
-    }
-  })
 
 /** How long the quiet time may last: longer than every limit of a run, several times over. */
 const quietRounds = 120
@@ -372,31 +94,6 @@ const comeToRest = (stack: Stack, journal: Journal, time: VirtualTime, says: Pla
       for (let n = 0; n < pending.length; n++) {
         yield* Effect.forkDaemon(decide(stack, journal, first, n, answers, "none"))
       }
-    }
-  })
-
-const observe = (stack: Stack, journal: Journal, limits: Plan.Plan["limits"]): Effect.Effect<Observed> =>
-  Effect.gen(function* () {
-    const rows = yield* rowsOf(stack.archive)
-    const runs = yield* Effect.forEach(rows, (row) =>
-      Effect.gen(function* () {
-        const log = yield* logOf(stack.archive, row)
-        const turns = yield* Effect.orDie(stack.archive.turns({ key: row.key }))
-        return { runId: row.runId, conversationId: row.conversationId, log, turns }
-      })
-    )
-    return {
-      runs,
-      snapshots: journal.snapshots,
-      checkpoints: journal.checkpoints,
-      clients: journal.clients.map((client) => client.observed()),
-      ledger: stack.ledger.entries,
-      requests: stack.requests,
-      commands: journal.commands,
-      active: journal.active,
-      moments: journal.moments,
-      secrets: [secret],
-      limits
     }
   })
 
@@ -479,8 +176,6 @@ export interface Options {
   readonly edit?: Edit | undefined
   readonly next?: Next | undefined
 }
-
-type Edit = (toolName: string, input: unknown) => unknown
 
 /**
  * Runs a plan to its end. The same plan has the same outcome.

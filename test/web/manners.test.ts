@@ -258,7 +258,7 @@ test("speaks Chinese to those who do, and anybody may choose", async () => {
   await page.selectOption("select.model", "demo")
   await send("断线后如何恢复？")
   await status("completed")
-  expect(await page.textContent(".reasoning summary")).toMatch(/^思考了 /)
+  expect(await page.textContent(".reasoning summary")).toMatch(/^思考了/)
   expect(await page.textContent(".facts")).toContain("词元")
   await page.selectOption(".choices select >> nth=0", "en")
   await page.waitForSelector("text=New conversation")

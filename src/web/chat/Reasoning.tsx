@@ -26,7 +26,8 @@ export const Reasoning = ({
 }) => {
   const open = useSignal(arriving)
   const now = useNow(arriving)
-  const took = duration((arriving ? now : part.endedAt) - part.startedAt)
+  const ms = (arriving ? now : part.endedAt) - part.startedAt
+  const thought = ms < 100 ? t("reasoning.moment") : t("reasoning.took", duration(ms))
   return (
     <details
       class="reasoning"
@@ -37,7 +38,7 @@ export const Reasoning = ({
     >
       <summary>
         <Icon name="thought" />
-        <span>{arriving ? t("reasoning.now", took) : t("reasoning.took", took)}</span>
+        <span>{arriving ? t("reasoning.now", duration(ms)) : thought}</span>
       </summary>
       <div class="thought" dir="auto">
         {part.text}

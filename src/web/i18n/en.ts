@@ -77,6 +77,7 @@ export const en = {
   "answer.withdraw": "Withdraw",
   "reasoning.now": (time: string) => `Thinking… ${time}`,
   "reasoning.took": (time: string) => `Thought for ${time}`,
+  "reasoning.moment": "Thought for a moment",
 
   "tool.input": "Input",
   "tool.progress": "Progress",

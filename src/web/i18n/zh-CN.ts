@@ -75,6 +75,7 @@ export const zhCN: Texts = {
   "answer.withdraw": "撤回",
   "reasoning.now": (time) => `思考中… ${time}`,
   "reasoning.took": (time) => `思考了 ${time}`,
+  "reasoning.moment": "思考了片刻",
 
   "tool.input": "输入",
   "tool.progress": "进度",
