@@ -12,6 +12,8 @@ const nonNegative = (value: number) => Schema.optionalWith(Schema.NonNegativeInt
  * - `maxIterations`: model turns of one run; `maxTokens`, `maxCostUsd`: budgets of one run, `null` for none
  * - `maxConcurrentRuns`, `maxRunsPerUser`: executing at once; `maxQueuedRuns`: waiting; `maxStoredRunsPerUser`,
  *   `maxRunsPerConversation`: kept, whatever their state; `maxStreamsPerUser`: open viewers
+ * - `maxConversationsPerUser`, `maxDocumentsPerUser`, `maxMemoriesPerUser`: kept, until they are deleted
+ * - `maxStoreBytes`: with a store of so many bytes no run begins any more; `null` for none
  * - `toolTimeoutMs`: one phase of a tool; `firstChunkTimeoutMs`, `chunkTimeoutMs`: silence of a model before and after
  *   its first chunk; `runTimeoutMs`: execution of a run, without waiting; `approvalTtlMs`: life of an approval request
  * - `maxBodyBytes`, `maxMessages`, `maxMessageChars`: what a request may bring; `maxHeaderBytes`: its headers;
@@ -33,6 +35,10 @@ export const Limits = Schema.Struct({
   maxQueuedRuns: nonNegative(1024),
   maxStoredRunsPerUser: positive(10_000),
   maxRunsPerConversation: positive(1_000),
+  maxConversationsPerUser: positive(10_000),
+  maxDocumentsPerUser: positive(1_000),
+  maxMemoriesPerUser: positive(500),
+  maxStoreBytes: Schema.optionalWith(Schema.NullOr(Schema.Int.pipe(Schema.positive())), { default: () => null }),
   maxStreamsPerUser: positive(64),
   maxToolConcurrency: positive(8),
   toolTimeoutMs: positive(180_000),

@@ -72,6 +72,8 @@ const make = (
       limitUsers: options.limitUsers ?? true,
       // A store that can not tell the time can not store anything either; that is found out soon enough.
       now: Effect.catchAll(store.now, () => Clock.currentTimeMillis),
+      // Who begins many runs at once does not have the store measured for each.
+      size: yield* Effect.cachedWithTTL(store.census, "1 second"),
       retention: options.retention ?? { eventsMs: day, runsMs: 30 * day }
     }
     // What people write is stored like everything else.

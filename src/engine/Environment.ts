@@ -9,7 +9,7 @@ import type { OpenDocuments } from "../agent/Documents.js"
 import type { IdGenerator } from "../domain/Ids.js"
 import type { Secrets } from "../domain/Secrets.js"
 import type { ResumePolicy } from "../resume/ResumePolicy.js"
-import type { RunStore } from "../store/RunStore.js"
+import type { Census, RunStore, StoreError } from "../store/RunStore.js"
 import type { LiveTails } from "./LiveTail.js"
 import type { Process } from "./Process.js"
 import type { ResultCache } from "./ResultCache.js"
@@ -33,6 +33,8 @@ export interface Environment {
   readonly documents: OpenDocuments["Type"]
   readonly secrets: Secrets["Type"]
   readonly now: Effect.Effect<number>
+  /** How much is stored, as it was a moment ago. */
+  readonly size: Effect.Effect<Pick<Census, "bytes" | "freeBytes">, StoreError>
   /** Who records spans, if anybody does. */
   readonly recorder: Recorder | undefined
   /** Whether the limits per user apply. */

@@ -105,6 +105,18 @@ const firstEvents = (
     env.agent.resume.checkpointEvery
   ).events
 
+const storageFull = new LimitReached({
+  message: "The server's storage is full. Delete conversations that you do not need any more, or try again later.",
+  limit: "maxStoreBytes",
+  retryAfterMs: 60_000
+})
+
+const isStorageFull = (env: Environment): Effect.Effect<boolean, StoreError> => {
+  const { maxStoreBytes } = env.agent.limits
+  if (maxStoreBytes === null) return Effect.succeed(false)
+  return Effect.map(env.size, ({ bytes = 0, freeBytes = 0 }) => bytes - freeBytes >= maxStoreBytes)
+}
+
 const refusal = (
   env: Environment,
   model: string,
@@ -128,6 +140,12 @@ const refusal = (
         message:
           "You have too many runs here. Delete conversations that you do not need any more, or wait until old ones are removed.",
         limit: "maxStoredRunsPerUser",
+        retryAfterMs: 3_600_000
+      })
+    case "ConversationsFull":
+      return new LimitReached({
+        message: "You have as many conversations as one may have. Delete some, or go on in one of them.",
+        limit: "maxConversationsPerUser",
         retryAfterMs: 3_600_000
       })
     case "ConversationFull":
@@ -240,6 +258,8 @@ const create = (
   }
 ): Effect.Effect<Accepted, Refusal | StoreError> =>
   Effect.gen(function* () {
+    const full = yield* isStorageFull(env)
+    if (full && run.idempotency === undefined) return yield* storageFull
     const runId = yield* env.ids.run
     const assistantMessageId = yield* env.ids.message
     const now = yield* env.now
@@ -281,15 +301,19 @@ const create = (
             now
           ),
           idempotency: run.idempotency,
-          onlyRepeated: run.onlyRepeated,
+          onlyRepeated: run.onlyRepeated || full,
           rejectIfBusy: run.rejectIfBusy,
           maxQueued: env.agent.limits.maxQueuedRuns,
           maxConcurrent: env.agent.limits.maxConcurrentRuns,
           maxInConversation: env.agent.limits.maxRunsPerConversation,
           placeForEach: env.limitUsers,
-          ...(env.limitUsers && { maxStored: env.agent.limits.maxStoredRunsPerUser })
+          ...(env.limitUsers && {
+            maxStored: env.agent.limits.maxStoredRunsPerUser,
+            maxConversations: env.agent.limits.maxConversationsPerUser
+          })
         })
     )
+    if (outcome._tag === "New" && full) return yield* storageFull
     if (!("row" in outcome)) return yield* refusal(env, run.model, outcome)
     if (outcome._tag === "Created") {
       Metrics.started()

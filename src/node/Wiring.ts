@@ -22,6 +22,7 @@ import { Documents } from "../tool/documents/Documents.js"
 import * as DocumentTools from "../tool/documents/DocumentTools.js"
 import * as PostgresDocuments from "../tool/documents/PostgresDocuments.js"
 import * as SqliteDocuments from "../tool/documents/SqliteDocuments.js"
+import * as Seed from "../tool/documents/seed/Seed.js"
 import * as HttpTool from "../tool/HttpTool.js"
 import type { Tool } from "../tool/Tool.js"
 import { type Config, ConfigError, hasAuthentication } from "./Config.js"
@@ -144,12 +145,15 @@ const openDocuments: Layer.Layer<never, never, Documents> = Layer.unwrapEffect(
  */
 export const layer = (config: Config): Layer.Layer<RunEngine, ConfigError | StoreError> => {
   const store = Runlet.layerStore({ data: config.data })
-  const documents = Postgres.isAddress(config.data) ? PostgresDocuments.layer : SqliteDocuments.layer
-  const workspace = Layer.mapError(documents, SqlErrors.refail("open"))
+  const limitUsers = hasAuthentication(config)
+  const { maxDocumentsPerUser, maxMemoriesPerUser } = config.limits
+  const bounds = limitUsers ? { maxDocuments: maxDocumentsPerUser, maxMemories: maxMemoriesPerUser } : undefined
+  const documents = Postgres.isAddress(config.data) ? PostgresDocuments : SqliteDocuments
+  const workspace = Layer.mapError(documents.layerWith(Seed.documents, bounds), SqlErrors.refail("open"))
   return Runlet.layerEngine({
     policy: Runlet.policyOf(config.resume.policy),
     retention: config.retention,
-    limitUsers: hasAuthentication(config)
+    limitUsers
   }).pipe(
     Layer.provide(agent(config)),
     Layer.provide(openDocuments),

@@ -129,7 +129,8 @@ export interface EncodedCreate extends Omit<CreateRun, "input" | "brought"> {
  */
 export type EncodedCreateOutcome =
   | { readonly _tag: "Created" | "Duplicate"; readonly row: EncodedRow }
-  | { readonly _tag: "KeyReused" | "New" | "QueueFull" | "StoreFull" | "ConversationFull" | "Unknown" | "Superseded" }
+  | { readonly _tag: "KeyReused" | "New" | "QueueFull" | "StoreFull" | "ConversationsFull" | "ConversationFull" }
+  | { readonly _tag: "Unknown" | "Superseded" }
   | { readonly _tag: "Busy"; readonly runId: string }
 
 /**

@@ -222,6 +222,8 @@ export interface CreateRun {
   readonly placeForEach: boolean
   /** How many runs of this user may be stored, whatever their state; absent: any number. */
   readonly maxStored?: number | undefined
+  /** How many conversations this user may have, with runs or without; absent: any number. */
+  readonly maxConversations?: number | undefined
   /** How many runs of its conversation may be stored; absent: any number. */
   readonly maxInConversation?: number | undefined
 }
@@ -233,6 +235,7 @@ export interface CreateRun {
  * - `New`: it was not used, and `onlyRepeated` was set
  * - `QueueFull`: `maxQueued` runs are waiting
  * - `StoreFull`: `maxStored` runs of the user are stored
+ * - `ConversationsFull`: it would begin a conversation, and the user has `maxConversations`
  * - `ConversationFull`: `maxInConversation` runs of the conversation are stored
  * - `Unknown`: no such conversation of this user
  * - `Superseded`: a regeneration of a run whose conversation has gone on
@@ -242,7 +245,8 @@ export interface CreateRun {
  */
 export type CreateOutcome =
   | { readonly _tag: "Created" | "Duplicate"; readonly row: RunRow }
-  | { readonly _tag: "KeyReused" | "New" | "QueueFull" | "StoreFull" | "ConversationFull" | "Unknown" | "Superseded" }
+  | { readonly _tag: "KeyReused" | "New" | "QueueFull" | "StoreFull" | "ConversationsFull" | "ConversationFull" }
+  | { readonly _tag: "Unknown" | "Superseded" }
   | { readonly _tag: "Busy"; readonly runId: string }
 
 /**

@@ -2,6 +2,7 @@ import * as Net from "node:net"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { start } from "../http/Server.js"
+import { counts } from "./support/Reached.js"
 
 /** What a server says to these bytes, sent one after the other, until it closes the connection or `until` stands there. */
 const say = (
@@ -233,3 +234,16 @@ describe("maxConnections", () => {
     })
   )
 })
+
+it.effect("whatever a limit has refused was counted", () =>
+  Effect.gen(function* () {
+    const all = yield* counts()
+    for (const limit of [
+      ...["maxBodyBytes", "maxMessages", "maxMessageChars", "maxStreamsPerUser"],
+      ...["maxHeaderBytes", "requestTimeoutMs", "maxConnections"]
+    ]) {
+      expect([limit, (all[limit] ?? 0) > 0]).toEqual([limit, true])
+    }
+    expect(Object.keys(all)).not.toContain("size")
+  })
+)

@@ -8,6 +8,7 @@ import * as TestClock from "effect/TestClock"
 import type * as OpenAiCompatible from "../../src/model/OpenAiCompatible.js"
 import * as Script from "../../src/testing/UpstreamScript.js"
 import { bytesOf, collect, modelAt, textOf } from "../model/support.js"
+import { counts } from "./support/Reached.js"
 
 /** A model whose server sends its headers at once, and what it says when it is told to. */
 const asked = (options: Partial<OpenAiCompatible.Options>) =>
@@ -110,3 +111,9 @@ describe("maxModelResponseBytes", () => {
     )
   }
 })
+
+it.effect("whatever ended for a limit was counted", () =>
+  Effect.gen(function* () {
+    expect(yield* counts()).toEqual({ firstChunkTimeoutMs: 2, chunkTimeoutMs: 2, maxModelResponseBytes: 2 })
+  })
+)

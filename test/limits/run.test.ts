@@ -1,14 +1,20 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import * as TestClock from "effect/TestClock"
+import * as Agent from "../../src/agent/Agent.js"
 import type { EventOf } from "../../src/domain/AgentEvent.js"
 import { CurrentUser } from "../../src/domain/Owner.js"
 import { RunEngine } from "../../src/engine/RunEngine.js"
 import type { Price } from "../../src/model/Model.js"
+import * as Runlet from "../../src/node/Runlet.js"
+import { RunStore } from "../../src/store/RunStore.js"
 import * as Script from "../../src/testing/ScriptedModel.js"
 import type { Tool } from "../../src/tool/Tool.js"
 import { alone, log, type StackOptions, types, until } from "../engine/support.js"
+import { databaseFile } from "../store/support.js"
+import { counts } from "./support/Reached.js"
 
 /** A tool that answers with what `answer` makes of its input. */
 const lookup = (answer: (input: unknown) => Effect.Effect<unknown>): Tool => ({
@@ -194,6 +200,7 @@ describe("maxCostUsd", () => {
 describe("runTimeoutMs", () => {
   for (const [ms, status] of [
     [999, "completed"],
+    [1_000, "completed"],
     [1_001, "cancelled"]
   ] as const) {
     it.effect(`of 1000 with an answer of ${ms} ends ${status}`, () =>
@@ -250,8 +257,9 @@ const save: Tool = {
 
 describe("approvalTtlMs", () => {
   for (const [ms, state] of [
-    [900, "applied"],
-    [1_100, "expired"]
+    [999, "applied"],
+    [1_000, "expired"],
+    [1_001, "expired"]
   ] as const) {
     it.effect(`of 1000, decided after ${ms}: ${state}`, () =>
       Effect.gen(function* () {
@@ -282,6 +290,7 @@ describe("approvalTtlMs", () => {
 describe("toolTimeoutMs", () => {
   for (const [ms, ok] of [
     [999, true],
+    [1_000, false],
     [1_001, false]
   ] as const) {
     it.effect(`of 1000 with a tool that takes ${ms}`, () =>
@@ -418,6 +427,40 @@ describe("runs at once", () => {
     })
   )
 
+  it.live("maxConversationsPerUser: the next one is not begun, where there are users, until one is deleted", () => {
+    const model = Script.make(() => Script.turn(Script.text("Done.")))
+    return Effect.gen(function* () {
+      const engine = yield* RunEngine
+      const say = (conversationId?: string, user = "a") =>
+        Effect.provideService(engine.start({ message: "hi", conversationId }), CurrentUser, user)
+      const [first] = yield* Effect.all([say(), say()])
+      const refused = Effect.map(Effect.flip(say()), (error) => ("limit" in error ? error.limit : error._tag))
+      expect(yield* refused).toBe("maxConversationsPerUser")
+      yield* say(first.conversationId)
+      yield* say(undefined, "b")
+      yield* Effect.gen(function* () {
+        for (const { runId } of (yield* engine.list({ conversationId: first.conversationId })).items) {
+          yield* until(runId, ({ status }) => status === "completed")
+          yield* engine.remove(runId)
+        }
+      }).pipe(Effect.provideService(CurrentUser, "a"))
+      // A conversation is one also when nothing is left in it.
+      expect(yield* refused).toBe("maxConversationsPerUser")
+      yield* Effect.provideService(engine.removeConversation(first.conversationId), CurrentUser, "a")
+      yield* say()
+      expect(yield* refused).toBe("maxConversationsPerUser")
+    }).pipe(Effect.provide(alone({ model, limits: { maxConversationsPerUser: 2 } })))
+  })
+
+  it.live("maxConversationsPerUser: does not bound the one user of a server without authentication", () => {
+    const model = Script.make(() => Script.turn(Script.text("Done.")))
+    return Effect.gen(function* () {
+      const engine = yield* RunEngine
+      for (const _ of [1, 2, 3]) yield* engine.start({ message: "hi" })
+      expect((yield* engine.conversations({})).items).toHaveLength(3)
+    }).pipe(Effect.provide(alone({ model, limits: { maxConversationsPerUser: 1 }, engine: { limitUsers: false } })))
+  })
+
   it.live("maxRunsPerConversation: the next one goes on in another conversation, without users as well", () => {
     const model = Script.make(() => Script.turn(Script.text("Done.")))
     return Effect.gen(function* () {
@@ -461,3 +504,51 @@ describe("runs at once", () => {
     })
   )
 })
+
+describe("maxStoreBytes", () => {
+  const model = Script.make(() => Script.turn(Script.text("Done.")))
+  const stack = (filename: string, maxStoreBytes: number | null) =>
+    Layer.fresh(
+      Runlet.layer({ filename, limitUsers: false }).pipe(
+        Layer.provide(Agent.layer({ models: { m: model }, limits: { maxStoreBytes } }))
+      )
+    )
+  const first = { message: "hi", idempotencyKey: "first" }
+
+  it.scopedLive("bounds what is used of the store, without users as well; what was accepted stays so", () =>
+    Effect.gen(function* () {
+      const filename = yield* databaseFile
+      const { runId, used } = yield* Effect.gen(function* () {
+        const engine = yield* RunEngine
+        const { runId } = yield* engine.start(first)
+        yield* until(runId, ({ status }) => status === "completed")
+        const { bytes = 0, freeBytes = 0 } = yield* (yield* RunStore).census
+        return { runId, used: bytes - freeBytes }
+      }).pipe(Effect.provide(stack(filename, null)))
+      for (const most of [used - 1, used]) {
+        yield* Effect.gen(function* () {
+          const engine = yield* RunEngine
+          const refused = yield* Effect.flip(engine.start({ message: "hi" }))
+          expect(refused).toMatchObject({ _tag: "LimitReached", limit: "maxStoreBytes", retryAfterMs: 60_000 })
+          expect(yield* Effect.flip(engine.start({ message: "hi", idempotencyKey: "new" }))).toEqual(refused)
+          expect(yield* Effect.flip(engine.regenerate(runId))).toEqual(refused)
+          expect(yield* engine.start(first)).toMatchObject({ runId, created: false })
+          expect((yield* engine.snapshot(runId)).text).toBe("Done.")
+        }).pipe(Effect.provide(stack(filename, most)))
+      }
+      yield* Effect.gen(function* () {
+        const engine = yield* RunEngine
+        yield* engine.start({ message: "hi" })
+      }).pipe(Effect.provide(stack(filename, used + 1)))
+    })
+  )
+})
+
+it.effect("whatever ended or was cut for a limit was counted", () =>
+  Effect.gen(function* () {
+    expect(yield* counts()).toEqual({ toolTimeoutMs: 2, approvalTtlMs: 2, maxToolResultBytes: 2 })
+    const ended = yield* counts("runlet_run_limits_total")
+    expect(Object.keys(ended).sort()).toEqual(["budget", "max_iterations", "time"])
+    expect(ended).toMatchObject({ max_iterations: 4, time: 1 })
+  })
+)

@@ -5,11 +5,13 @@ import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Postgres from "../../src/store/Postgres.js"
 import * as Fixtures from "../../src/testing/store/fixtures.js"
-import { Documents } from "../../src/tool/documents/Documents.js"
+import { Documents, keptActs } from "../../src/tool/documents/Documents.js"
 import * as MemoryDocuments from "../../src/tool/documents/MemoryDocuments.js"
 import * as PostgresDocuments from "../../src/tool/documents/PostgresDocuments.js"
+import * as Seed from "../../src/tool/documents/seed/Seed.js"
 import { WriteClient } from "../../src/tool/SqlClients.js"
 import type { ToolConflict } from "../../src/tool/Tool.js"
+import * as Workspace from "../limits/support/Workspace.js"
 import { database, describePostgres, query } from "./support/Database.js"
 
 const user = "alice"
@@ -78,6 +80,40 @@ describePostgres("documents in PostgreSQL", () => {
       const count = yield* Effect.flatMap(WriteClient, (sql) => sql`SELECT 1 FROM documents WHERE user_id = ${user}`)
       expect(count.length).toBe(1)
     }).pipe(Effect.provide(Layer.unwrapScoped(Effect.map(database, workspace))))
+  )
+
+  const bounded = (url: string) =>
+    Layer.fresh(
+      Layer.provideMerge(
+        PostgresDocuments.layerWith(Seed.documents, Workspace.bounds),
+        Postgres.layer({ url: Redacted.make(url) })
+      )
+    )
+
+  it.scopedLive("are as many as may be, also when several servers add to them at once", () =>
+    Effect.gen(function* () {
+      const url = yield* database
+      yield* Effect.provide(Workspace.fillsDocuments, bounded(url))
+      yield* Effect.provide(Workspace.fillsMemories, bounded(url))
+      const servers = yield* Effect.all([Layer.build(bounded(url)), Layer.build(bounded(url))])
+      const create = (server: (typeof servers)[number], key: string) =>
+        Effect.flatMap(Documents, (documents) => documents.create({ user: "carol", key, title: key, text: "t" })).pipe(
+          Effect.flatMap(({ within = Effect.void }) => stored(within)),
+          Effect.map(({ _tag }) => _tag),
+          Effect.provide(server)
+        )
+      const outcomes = yield* Effect.forEach(
+        Array.from({ length: 10 }, (_, n) => n),
+        (n) => create(servers[n % 2] ?? servers[0], `k${n}`),
+        { concurrency: "unbounded" }
+      )
+      expect(outcomes.filter((tag) => tag === "Appended")).toHaveLength(Workspace.bounds.maxDocuments)
+      expect(outcomes.filter((tag) => tag === "Rejected")).toHaveLength(10 - Workspace.bounds.maxDocuments)
+    })
+  )
+
+  it.scopedLive("of what was done the newest acts are known", () =>
+    Effect.provide(Workspace.keepsFewActs(keptActs), Layer.unwrapScoped(Effect.map(database, workspace)))
   )
 
   it.scopedLive("are planted once by servers that start at once", () =>

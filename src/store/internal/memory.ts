@@ -241,10 +241,14 @@ export const create = (data: Data, run: EncodedCreate, now: number): EncodedCrea
   if (regenerated !== undefined && runs.some(({ row }) => row.ord > regenerated.ord)) return { _tag: "Superseded" }
   const busy = run.rejectIfBusy ? runs.find(({ row }) => isActive(row)) : undefined
   if (busy !== undefined) return { _tag: "Busy", runId: busy.row.runId }
-  const { maxInConversation, maxStored, userId } = run
+  const { maxConversations, maxInConversation, maxStored, userId } = run
   if (maxInConversation !== undefined && runs.length >= maxInConversation) return { _tag: "ConversationFull" }
   if (maxStored !== undefined && data.filter((row) => row.userId === userId).length >= maxStored) {
     return { _tag: "StoreFull" }
+  }
+  const conversations = Array.from(data.conversations.values()).filter((one) => one.userId === userId)
+  if (existing === undefined && maxConversations !== undefined && conversations.length >= maxConversations) {
+    return { _tag: "ConversationsFull" }
   }
   if (isFull(data, run)) return { _tag: "QueueFull" }
 

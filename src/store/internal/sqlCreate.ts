@@ -64,6 +64,15 @@ export const make = (sql: SqlClient.SqlClient, transaction: Transaction, clock: 
           (rows) => rows.length > 0
         )
 
+  const hasAllConversations = ({ maxConversations, userId }: EncodedCreate) =>
+    maxConversations === undefined
+      ? Effect.succeed(false)
+      : Effect.map(
+          sql`SELECT 1 FROM conversations WHERE user_id = ${userId} ORDER BY updated_at, conversation_id
+            LIMIT 1 OFFSET ${maxConversations - 1}`,
+          (rows) => rows.length > 0
+        )
+
   const isWhole = ({ conversationId, maxInConversation }: EncodedCreate) =>
     maxInConversation === undefined
       ? Effect.succeed(false)
@@ -104,6 +113,7 @@ export const make = (sql: SqlClient.SqlClient, transaction: Transaction, clock: 
       }
       if (yield* isWhole(run)) return { _tag: "ConversationFull" }
       if (yield* hasAll(run)) return { _tag: "StoreFull" }
+      if (conversation === undefined && (yield* hasAllConversations(run))) return { _tag: "ConversationsFull" }
       if (yield* isFull(run)) return { _tag: "QueueFull" }
       return { existing: conversation !== undefined, ord }
     })

@@ -196,6 +196,25 @@ export const creates: ReadonlyArray<StoreCase> = [
   ),
 
   define(
+    "a user has as many conversations as are allowed, with runs or without, until one is deleted",
+    Effect.gen(function* () {
+      const store = yield* RunStore
+      const full = { _tag: "ConversationsFull" }
+      const first = yield* create({ maxConversations: 2 })
+      const second = yield* create({ maxConversations: 2 })
+      assert.deepEqual(yield* tryCreate({ maxConversations: 2 }), full)
+      assert.equal((yield* tryCreate({ maxConversations: 1, userId: "bob" }))._tag, "Created")
+      const { conversationId } = second
+      assert.equal((yield* tryCreate({ maxConversations: 1, conversationId }))._tag, "Created")
+      yield* end(first)
+      yield* store.remove({ runId: first.runId, userId: first.userId })
+      assert.deepEqual(yield* tryCreate({ maxConversations: 2 }), full)
+      yield* store.removeConversation({ conversationId: first.conversationId, userId: first.userId })
+      assert.equal((yield* tryCreate({ maxConversations: 2 }))._tag, "Created")
+    })
+  ),
+
+  define(
     "only what can not begin at once counts as waiting",
     Effect.gen(function* () {
       const limits = { maxQueued: 0, maxConcurrent: 2 }

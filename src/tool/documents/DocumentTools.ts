@@ -6,6 +6,7 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
+import * as Metrics from "../../domain/Metrics.js"
 import * as EffectTool from "../EffectTool.js"
 import { type Probed, type Tool, ToolConflict, type ToolContext, ToolFailure } from "../Tool.js"
 import * as Diff from "./Diff.js"
@@ -30,6 +31,22 @@ const decodePreview = Schema.decodeUnknownOption(Preview)
 
 const notFound = (id: string) =>
   new ToolFailure({ message: `There is no document ${JSON.stringify(id)}. Search for it, or list what there is.` })
+
+/** A preview that would come to nothing is refused, so that nobody is asked about it. */
+const room = (user: string, of: "documents" | "memories"): Effect.Effect<void, ToolFailure, Documents> =>
+  Effect.gen(function* () {
+    const documents = yield* Documents
+    const most = yield* documents.full({ user, of })
+    if (Option.isNone(most)) return
+    const [limit, advice] =
+      of === "documents"
+        ? ["maxDocumentsPerUser", "Change one of them (document_update), or delete one first (document_delete)."]
+        : ["maxMemoriesPerUser", "Forget something first (memory_forget)."]
+    Metrics.limitReached(limit)
+    return yield* new ToolFailure({
+      message: `The user has ${most.value} ${of}, as many as one may have (limits.${limit}). ${advice}`
+    })
+  })
 
 const noneOpen = new ToolFailure({ message: "No document is open; say the id of one." })
 
@@ -121,8 +138,14 @@ const write = EffectTool.makeWith({
     title: described(Title, "The title"),
     text: described(Text, "The whole text, in Markdown")
   }),
-  preview: ({ text, title }) =>
-    Effect.succeed({ action: "create", title, after: text, diff: Diff.lines("", text), version: 0 }),
+  preview: ({ text, title }, { user }) =>
+    Effect.as(room(user, "documents"), {
+      action: "create",
+      title,
+      after: text,
+      diff: Diff.lines("", text),
+      version: 0
+    }),
   commit: ({ text, title }, context) =>
     before(
       context,
@@ -132,6 +155,33 @@ const write = EffectTool.makeWith({
     ),
   probe
 })
+
+const documentation = (what: "changed" | "deleted") =>
+  new ToolFailure({
+    message: `The product documentation can not be ${what}. Write a document of your own instead.`
+  })
+
+/** The document of a commit, which still is at the version that was shown. */
+const shownTarget = (wanted: string | undefined, context: ToolContext) =>
+  Effect.gen(function* () {
+    const shown = decodePreview(context.preview)
+    const id = wanted ?? context.currentDocument?.id
+    const documents = yield* Documents
+    if (Option.isNone(shown) || id === undefined) {
+      return yield* new ToolFailure({ message: "The preview of this change is not known, so nothing was changed." })
+    }
+    const { version } = shown.value
+    const found = yield* documents.read({ user: context.user, id })
+    if (Option.isNone(found)) {
+      return yield* new ToolConflict({ message: "The document is no longer there." })
+    }
+    if (found.value.version !== version) {
+      return yield* new ToolConflict({
+        message: `The document has changed since: it was at version ${version} and is at ${found.value.version}.`
+      })
+    }
+    return { document: found.value, version }
+  })
 
 /** What a document becomes; or why it can not become that. */
 const revised = (
@@ -145,9 +195,7 @@ const revised = (
 ): Effect.Effect<{ readonly title: string; readonly text: string }, ToolFailure> => {
   const fail = (message: string) => Effect.fail(new ToolFailure({ message }))
   const title = input.title ?? document.title
-  if (document.readOnly) {
-    return fail("The product documentation can not be changed. Write a document of your own instead.")
-  }
+  if (document.readOnly) return documentation("changed")
   if (input.find === undefined) {
     const text = input.text ?? document.text
     return title === document.title && text === document.text
@@ -205,24 +253,40 @@ const update = EffectTool.makeWith({
     before(
       context,
       Effect.gen(function* () {
-        const shown = decodePreview(context.preview)
-        const id = input.id ?? context.currentDocument?.id
+        const { document, version } = yield* shownTarget(input.id, context)
+        const next = yield* revised(document, input)
+        const { id } = document
         const documents = yield* Documents
-        if (Option.isNone(shown) || id === undefined) {
-          return yield* new ToolFailure({ message: "The preview of this change is not known, so nothing was changed." })
-        }
-        const { version } = shown.value
-        const found = yield* documents.read({ user: context.user, id })
-        if (Option.isNone(found)) {
-          return yield* new ToolConflict({ message: "The document is no longer there." })
-        }
-        if (found.value.version !== version) {
-          return yield* new ToolConflict({
-            message: `The document has changed since: it was at version ${version} and is at ${found.value.version}.`
-          })
-        }
-        const next = yield* revised(found.value, input)
         return yield* documents.update({ user: context.user, key: context.idempotencyKey, id, version, ...next })
+      })
+    ),
+  probe
+})
+
+const remove = EffectTool.makeWith({
+  name: "document_delete",
+  title: "Deleting…",
+  description:
+    "Deletes a document of the user, for good. Without an id, the document that the user has open. The user sees it and confirms before it is deleted.",
+  kind: "write",
+  parameters: Schema.Struct({
+    id: Schema.optional(described(Schema.String, "The id of the document"))
+  }),
+  preview: ({ id }, context) =>
+    Effect.gen(function* () {
+      const document = yield* target(id, context)
+      if (document.readOnly) return yield* documentation("deleted")
+      const { text, title, version } = document
+      return { action: "delete", id: document.id, title, version, before: text, diff: Diff.lines(text, "") }
+    }),
+  commit: (input, context) =>
+    before(
+      context,
+      Effect.gen(function* () {
+        const { document, version } = yield* shownTarget(input.id, context)
+        const { id, title } = document
+        const documents = yield* Documents
+        return yield* documents.remove({ user: context.user, key: context.idempotencyKey, id, title, version })
       })
     ),
   probe
@@ -236,7 +300,8 @@ const remember = EffectTool.makeWith({
   parameters: Schema.Struct({
     text: described(Schema.Trim.pipe(Schema.minLength(1), Schema.maxLength(2_000)), "The fact, as one sentence")
   }),
-  preview: ({ text }) => Effect.succeed({ action: "remember", title: "Remember this", after: text }),
+  preview: ({ text }, { user }) =>
+    Effect.as(room(user, "memories"), { action: "remember", title: "Remember this", after: text }),
   commit: ({ text }, context) =>
     before(
       context,
@@ -262,6 +327,30 @@ const recall = EffectTool.makeWith({
     )
 })
 
+const forget = EffectTool.makeWith({
+  name: "memory_forget",
+  title: "Forgetting…",
+  description: "Forgets something that was remembered for the user. The user confirms before it is forgotten.",
+  kind: "write",
+  parameters: Schema.Struct({ id: described(Schema.String, "The id of the memory, from memory_recall") }),
+  preview: ({ id }, { user }) =>
+    Effect.gen(function* () {
+      const documents = yield* Documents
+      const memories = yield* documents.recall({ user, limit: Number.MAX_SAFE_INTEGER })
+      const memory = memories.find((one) => one.id === id)
+      if (memory === undefined) {
+        return yield* new ToolFailure({ message: `There is no memory ${JSON.stringify(id)}. Recall what there is.` })
+      }
+      return { action: "forget", title: "Forget this", before: memory.text, diff: Diff.lines(memory.text, "") }
+    }),
+  commit: ({ id }, { idempotencyKey, user, ...context }) =>
+    before(
+      { idempotencyKey, user, ...context },
+      Effect.flatMap(Documents, (documents) => documents.forget({ user, key: idempotencyKey, id }))
+    ),
+  probe
+})
+
 /**
  * All tools of the workspace.
  *
@@ -273,6 +362,8 @@ export const make: Effect.Effect<ReadonlyArray<Tool>, never, Documents> = Effect
   read,
   write,
   update,
+  remove,
   remember,
+  forget,
   recall
 ])

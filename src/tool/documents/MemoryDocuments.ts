@@ -6,8 +6,19 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import { ToolConflict } from "../Tool.js"
-import { type Act, type Change, type Document, Documents, type Driver, fromDriver, type Memory } from "./Documents.js"
+import type { ToolConflict } from "../Tool.js"
+import {
+  type Act,
+  type Bounds,
+  type Change,
+  conflicts,
+  type Document,
+  Documents,
+  type Driver,
+  fromDriver,
+  keptActs,
+  type Memory
+} from "./Documents.js"
 import * as Seed from "./seed/Seed.js"
 
 interface Owned {
@@ -20,29 +31,60 @@ const makeDriver = (seed: ReadonlyArray<Document>): Driver => {
   const documents = new Map<string, Owned>(seed.map((document) => [document.id, { user: undefined, document }]))
   const memories = new Map<string, Array<Memory>>()
   const acts = new Map<string, string>()
-  const nameOf = ({ key, user }: Act) => JSON.stringify([user, key])
+  const beginningOf = (user: string) => `${JSON.stringify(user)} `
+  const nameOf = ({ key, user }: Act) => beginningOf(user) + key
   const sees = (user: string, owned: Owned) => owned.user === undefined || owned.user === user
   const visible = (user: string) =>
     [...documents.values()].filter((owned) => sees(user, owned)).map(({ document }) => document)
+  const memoriesOf = (user: string) => memories.get(user) ?? []
+  const counts = (user: string) => ({
+    documents: [...documents.values()].filter((owned) => owned.user === user).length,
+    memories: memoriesOf(user).length
+  })
+
+  /** What one change does, without the record of it. */
+  const alter = (change: Change): ToolConflict | undefined => {
+    const { user } = change
+    const isAt = (id: string, version: number) => {
+      const before = documents.get(id)
+      return before?.user === user && before.document.version === version
+    }
+    switch (change.type) {
+      case "create":
+        if (counts(user).documents >= change.most) return conflicts.full
+        documents.set(change.document.id, { user, document: change.document })
+        return undefined
+      case "update":
+        if (!isAt(change.document.id, change.document.version - 1)) return conflicts.changed
+        documents.set(change.document.id, { user, document: change.document })
+        return undefined
+      case "delete":
+        if (!isAt(change.id, change.version)) return conflicts.changed
+        documents.delete(change.id)
+        return undefined
+      case "remember":
+        if (counts(user).memories >= change.most) return conflicts.full
+        memories.set(user, [change.memory, ...memoriesOf(user)])
+        return undefined
+      case "forget": {
+        const rest = memoriesOf(user).filter(({ id }) => id !== change.id)
+        if (rest.length === memoriesOf(user).length) return conflicts.forgotten
+        memories.set(user, rest)
+        return undefined
+      }
+    }
+  }
 
   const apply = (change: Change): ToolConflict | undefined => {
     const name = nameOf(change)
     if (acts.has(name)) {
       return undefined
     }
-    if (change.type === "remember") {
-      memories.set(change.user, [change.memory, ...(memories.get(change.user) ?? [])])
-    } else {
-      const before = documents.get(change.document.id)
-      if (
-        change.type === "update" &&
-        (before?.user !== change.user || before.document.version !== change.document.version - 1)
-      ) {
-        return new ToolConflict({ message: "The document has changed since." })
-      }
-      documents.set(change.document.id, { user: change.user, document: change.document })
-    }
+    const conflict = alter(change)
+    if (conflict !== undefined) return conflict
     acts.set(name, change.result)
+    const own = [...acts.keys()].filter((one) => one.startsWith(beginningOf(change.user)))
+    for (const old of own.slice(0, Math.max(0, own.length - keptActs))) acts.delete(old)
     return undefined
   }
 
@@ -54,7 +96,8 @@ const makeDriver = (seed: ReadonlyArray<Document>): Driver => {
         return owned !== undefined && sees(user, owned) ? Option.some(owned.document) : Option.none()
       }),
     candidates: ({ user }) => Effect.sync(() => visible(user)),
-    memories: (user) => Effect.sync(() => memories.get(user) ?? []),
+    memories: (user) => Effect.sync(() => memoriesOf(user)),
+    counts: (user) => Effect.sync(() => counts(user)),
     applied: (act) => Effect.sync(() => Option.fromNullable(acts.get(nameOf(act)))),
     write: (change) =>
       Effect.suspend(() => {
@@ -70,8 +113,8 @@ const makeDriver = (seed: ReadonlyArray<Document>): Driver => {
  * @since 0.1.0
  * @category layers
  */
-export const layerWith = (seed: ReadonlyArray<Document>): Layer.Layer<Documents> =>
-  Layer.sync(Documents, () => fromDriver(makeDriver(seed)))
+export const layerWith = (seed: ReadonlyArray<Document>, bounds?: Bounds): Layer.Layer<Documents> =>
+  Layer.sync(Documents, () => fromDriver(makeDriver(seed), bounds))
 
 /**
  * A workspace in memory with the product's documentation.

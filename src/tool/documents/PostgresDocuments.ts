@@ -7,7 +7,7 @@ import type { SqlError } from "@effect/sql/SqlError"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import type { ReadClient, WriteClient } from "../SqlClients.js"
-import type { Document, Documents } from "./Documents.js"
+import type { Bounds, Document, Documents } from "./Documents.js"
 import * as SqlDocuments from "./SqlDocuments.js"
 import * as Seed from "./seed/Seed.js"
 
@@ -55,6 +55,10 @@ const dialect: SqlDocuments.Dialect = {
         .map(SqlDocuments.like)
         .map((term) => sql`title ILIKE ${term} OR body ILIKE ${term}`)
     ),
+  alone: (sql, user) =>
+    Effect.asVoid(
+      sql`SELECT pg_advisory_xact_lock(hashtextextended(${user}, hashtextextended('runlet documents', 0)))`
+    ),
   retries: 20
 }
 
@@ -65,8 +69,10 @@ const dialect: SqlDocuments.Dialect = {
  * @since 0.1.0
  * @category layers
  */
-export const layerWith = (seed: ReadonlyArray<Document>): Layer.Layer<Documents, SqlError, ReadClient | WriteClient> =>
-  SqlDocuments.layerWith(dialect, seed)
+export const layerWith = (
+  seed: ReadonlyArray<Document>,
+  bounds?: Bounds
+): Layer.Layer<Documents, SqlError, ReadClient | WriteClient> => SqlDocuments.layerWith(dialect, seed, bounds)
 
 /**
  * A workspace in the store's database with the product's documentation.

@@ -12,8 +12,18 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import { ReadClient, WriteClient } from "../SqlClients.js"
-import { ToolConflict } from "../Tool.js"
-import { type Change, type Document, Documents, type Driver, fromDriver } from "./Documents.js"
+import type { ToolConflict } from "../Tool.js"
+import {
+  type Act,
+  type Bounds,
+  type Change,
+  conflicts,
+  type Document,
+  Documents,
+  type Driver,
+  fromDriver,
+  keptActs
+} from "./Documents.js"
 
 /**
  * A document as the database gives it. Some drivers give large integers as text.
@@ -80,7 +90,29 @@ const migrate = (sql: SqlClient, dialect: Dialect, seed: ReadonlyArray<Document>
     Effect.retry(Schedule.intersect(Schedule.spaced("50 millis"), Schedule.recurs(100)))
   )
 
-const write = (sql: SqlClient, change: Change): Effect.Effect<void, ToolConflict> =>
+/** How many of the user's are in a table. */
+const count = (sql: SqlClient, table: "documents" | "memories", user: string) =>
+  Effect.map(
+    sql<{ readonly n: number | string }>`SELECT COUNT(*) AS n FROM ${sql(table)} WHERE user_id = ${user}`,
+    ([row]) => Number(row?.n ?? 0)
+  )
+
+/** Conflicts unless there is room for one more. */
+const room = (sql: SqlClient, dialect: Dialect, table: "documents" | "memories", user: string, most: number) =>
+  most === Number.MAX_SAFE_INTEGER
+    ? Effect.void
+    : Effect.flatMap(Effect.zipRight(dialect.alone(sql, user), count(sql, table, user)), (n) =>
+        n < most ? Effect.void : conflicts.full
+      )
+
+const unless = (conflict: ToolConflict, rows: ReadonlyArray<unknown>) => (rows.length === 0 ? conflict : Effect.void)
+
+/** Removes the oldest records of acts where a user has more than are kept, whatever a clock says of the present one. */
+const forgetActs = (sql: SqlClient, { key, user }: Act) =>
+  sql`DELETE FROM document_acts WHERE user_id = ${user} AND act_key <> ${key} AND created_at < (
+    SELECT created_at FROM document_acts WHERE user_id = ${user} ORDER BY created_at DESC LIMIT 1 OFFSET ${keptActs - 1})`
+
+const write = (sql: SqlClient, dialect: Dialect, change: Change): Effect.Effect<void, ToolConflict> =>
   Effect.gen(function* () {
     const recorded = yield* sql`INSERT INTO document_acts ${sql.insert({
       user_id: change.user,
@@ -91,8 +123,10 @@ const write = (sql: SqlClient, change: Change): Effect.Effect<void, ToolConflict
     if (recorded.length === 0) {
       return
     }
+    yield* forgetActs(sql, change)
     switch (change.type) {
       case "create":
+        yield* room(sql, dialect, "documents", change.user, change.most)
         yield* insert(sql, change.user, change.document)
         return
       case "update": {
@@ -101,11 +135,21 @@ const write = (sql: SqlClient, change: Change): Effect.Effect<void, ToolConflict
           SET title = ${title}, body = ${text}, content_hash = ${contentHash}, version = ${version},
             updated_at = ${updatedAt}
           WHERE id = ${id} AND user_id = ${change.user} AND version = ${version - 1} RETURNING id`
-        return updated.length === 0
-          ? yield* new ToolConflict({ message: "The document has changed since." })
-          : undefined
+        return yield* unless(conflicts.changed, updated)
       }
+      case "delete":
+        return yield* unless(
+          conflicts.changed,
+          yield* sql`DELETE FROM documents
+            WHERE id = ${change.id} AND user_id = ${change.user} AND version = ${change.version} RETURNING id`
+        )
+      case "forget":
+        return yield* unless(
+          conflicts.forgotten,
+          yield* sql`DELETE FROM memories WHERE id = ${change.id} AND user_id = ${change.user} RETURNING id`
+        )
       case "remember":
+        yield* room(sql, dialect, "memories", change.user, change.most)
         yield* sql`INSERT INTO memories ${sql.insert({
           id: change.memory.id,
           user_id: change.user,
@@ -149,6 +193,8 @@ const makeDriver = (read: SqlClient, writer: SqlClient, dialect: Dialect): Drive
           (found) => found.map((row) => ({ id: row.id, text: row.body, createdAt: Number(row.created_at) }))
         )
       ),
+    counts: (user) =>
+      query(Effect.all({ documents: count(read, "documents", user), memories: count(read, "memories", user) })),
     applied: ({ key, user }) =>
       query(
         Effect.map(
@@ -157,7 +203,7 @@ const makeDriver = (read: SqlClient, writer: SqlClient, dialect: Dialect): Drive
           ([row]) => Option.map(Option.fromNullable(row), ({ result }) => result)
         )
       ),
-    write: (change) => write(writer, change)
+    write: (change) => write(writer, dialect, change)
   }
 }
 
@@ -179,6 +225,7 @@ export const tables = (integer: "INTEGER" | "BIGINT"): ReadonlyArray<string> => 
     created_at ${integer} NOT NULL,
     PRIMARY KEY (user_id, act_key)
   )`,
+  "CREATE INDEX IF NOT EXISTS document_acts_user ON document_acts (user_id, created_at)",
   `CREATE TABLE IF NOT EXISTS memories (
     id TEXT PRIMARY KEY,
     user_id TEXT NOT NULL,
@@ -193,6 +240,7 @@ export const tables = (integer: "INTEGER" | "BIGINT"): ReadonlyArray<string> => 
  *
  * - `prepare`: makes the tables that are missing
  * - `holds`: the condition that a document may hold one of some terms, which are not empty
+ * - `alone`: until the transaction ends nobody else changes how much a user has
  * - `retries`: how often a question is asked again
  *
  * @since 0.1.0
@@ -201,6 +249,7 @@ export const tables = (integer: "INTEGER" | "BIGINT"): ReadonlyArray<string> => 
 export interface Dialect {
   readonly prepare: (sql: SqlClient) => Effect.Effect<void, SqlError>
   readonly holds: (sql: SqlClient, terms: ReadonlyArray<string>) => Fragment
+  readonly alone: (sql: SqlClient, user: string) => Effect.Effect<void, SqlError>
   readonly retries: number
 }
 
@@ -221,13 +270,14 @@ export const like = (term: string): string => `%${term.replace(/[\\%_]/g, "\\$&"
  */
 export const layerWith = (
   dialect: Dialect,
-  seed: ReadonlyArray<Document>
+  seed: ReadonlyArray<Document>,
+  bounds?: Bounds
 ): Layer.Layer<Documents, SqlError, ReadClient | WriteClient> =>
   Layer.effect(
     Documents,
     Effect.gen(function* () {
       const [read, writer] = [yield* ReadClient, yield* WriteClient]
       yield* Effect.withTracerEnabled(migrate(writer, dialect, seed), false)
-      return fromDriver(makeDriver(read, writer, dialect))
+      return fromDriver(makeDriver(read, writer, dialect), bounds)
     })
   )

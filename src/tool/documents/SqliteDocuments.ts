@@ -7,7 +7,7 @@ import type { SqlError } from "@effect/sql/SqlError"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import type { ReadClient, WriteClient } from "../SqlClients.js"
-import type { Document, Documents } from "./Documents.js"
+import type { Bounds, Document, Documents } from "./Documents.js"
 import * as SqlDocuments from "./SqlDocuments.js"
 import * as Seed from "./seed/Seed.js"
 
@@ -54,6 +54,8 @@ const dialect: SqlDocuments.Dialect = {
       ...short.map((term) => sql`title LIKE ${term} ESCAPE '\\' OR body LIKE ${term} ESCAPE '\\'`)
     ])
   },
+  // A file has one writer at a time.
+  alone: () => Effect.void,
   retries: 0
 }
 
@@ -64,8 +66,10 @@ const dialect: SqlDocuments.Dialect = {
  * @since 0.1.0
  * @category layers
  */
-export const layerWith = (seed: ReadonlyArray<Document>): Layer.Layer<Documents, SqlError, ReadClient | WriteClient> =>
-  SqlDocuments.layerWith(dialect, seed)
+export const layerWith = (
+  seed: ReadonlyArray<Document>,
+  bounds?: Bounds
+): Layer.Layer<Documents, SqlError, ReadClient | WriteClient> => SqlDocuments.layerWith(dialect, seed, bounds)
 
 /**
  * A workspace in the store's database with the product's documentation.
