@@ -140,7 +140,7 @@ const completeTurn = (translator: Translator, finish: ModelFinish, model: Model)
       type: "model-end",
       iteration: translator.iteration,
       finishReason: finish.reason,
-      usage: ModelPrice.priced(finish.usage, model.price)
+      usage: Fold.countable(ModelPrice.priced(Fold.countable(finish.usage), model.price))
     })
     if (translator.calls.size > 0) events.push({ type: "run-status", status: "running" })
     const side = finish.side === undefined ? undefined : { iteration: translator.iteration, data: finish.side }

@@ -12,7 +12,7 @@ import * as RunView from "./RunView.js"
 import * as Snapshot from "./Snapshot.js"
 
 export type { Approval, Part, Said, Started } from "./RunView.js"
-export { addUsage, follows, pendingApprovals, text, turns, turnText } from "./RunView.js"
+export { addUsage, countable, follows, pendingApprovals, text, turns, turnText } from "./RunView.js"
 
 /**
  * One tool call of a turn.

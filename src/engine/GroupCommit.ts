@@ -126,11 +126,15 @@ export const make = (
         writer.absorb(state, frames)
       })
 
-    // A defect of the store, or of a tool's statements, must not end the one fiber that everybody depends on.
+    // A defect of the store, of a tool's statements, or in what one run says must not end the one fiber that everybody
+    // depends on.
+    const contained = (method: string) =>
+      Effect.catchAllDefect((cause) => Effect.fail(new StoreError({ reason: "corrupt", method, cause })))
+    const own = <A>(method: string, work: () => A): Effect.Effect<Either.Either<A, StoreError>> =>
+      Effect.either(contained(method)(Effect.sync(work)))
+
     const tried = (batch: ReadonlyArray<Append>): Effect.Effect<ReadonlyArray<AppendOutcome>, StoreError> =>
-      Effect.catchAllDefect(store.append(batch), (cause) =>
-        Effect.fail(new StoreError({ reason: "corrupt", method: "append", cause }))
-      )
+      contained("append")(store.append(batch))
 
     /** What became of each append: its outcome, or why the store did not do it. */
     const append = (
@@ -153,8 +157,8 @@ export const make = (
       )
 
     const giveUp = (writer: RunWriter, error: StoreError): Effect.Effect<void> => {
-      writer.close("The store does not answer.")
-      return Faults.log("A run was left to recovery because the store did not take its events", error, writer.runId)
+      writer.close("What this run says could not be stored.")
+      return Faults.log("A run was left to recovery because its events could not be stored", error, writer.runId)
     }
 
     const round = Effect.gen(function* () {
@@ -173,7 +177,7 @@ export const make = (
         }
         if (writer.isClosed) continue
         if (writer.stale) {
-          const absorbed = yield* Effect.either(patiently(absorb(writer)))
+          const absorbed = yield* Effect.either(patiently(contained("absorb")(absorb(writer))))
           if (absorbed._tag === "Left") {
             yield* giveUp(writer, absorbed.left)
             continue
@@ -182,7 +186,12 @@ export const make = (
           now = yield* options.now
         }
         if (writer.isClosed) continue
-        const prepared = writer.prepare(now)
+        const made = yield* own("prepare", () => writer.prepare(now))
+        if (Either.isLeft(made)) {
+          yield* giveUp(writer, made.left)
+          continue
+        }
+        const prepared = made.right
         if (prepared === undefined) {
           if (writer.hasWork) dirty.add(writer)
           continue
@@ -200,8 +209,8 @@ export const make = (
           const writer = writers[i]
           const outcome = outcomes[i] ?? Either.left(unanswered)
           if (writer === undefined) continue
-          if (Either.isLeft(outcome)) yield* giveUp(writer, outcome.left)
-          else writer.settle(outcome.right)
+          const settled = Either.isLeft(outcome) ? outcome : yield* own("settle", () => writer.settle(outcome.right))
+          if (Either.isLeft(settled)) yield* giveUp(writer, settled.left)
           if (writer.hasWork) dirty.add(writer)
         }
       }

@@ -128,7 +128,7 @@ describe("a fault of the store", () => {
         })
       )
       expect(of(unlucky ?? "")[0]).toEqual({
-        message: "A run was left to recovery because the store did not take its events",
+        message: "A run was left to recovery because its events could not be stored",
         fields: expect.objectContaining({ method: "append", reason: "corrupt", code: "SQLITE_CONSTRAINT_TRIGGER" })
       })
       expect(of(lucky ?? "")).toEqual([])
