@@ -20,6 +20,7 @@ export const keyField = "runlet/idempotency-key"
 /**
  * - `isAllowed`: whether an address may be called
  * - `maxMessageBytes`: bound of one answer
+ * - `onTooLong`: an answer is longer than that
  * - `onEnd`: the stream in which the call with this key would be answered is over; `resumable` when the server may go on
  *   in another one
  *
@@ -29,6 +30,7 @@ export const keyField = "runlet/idempotency-key"
 export interface Options {
   readonly isAllowed: (url: string) => boolean
   readonly maxMessageBytes: number
+  readonly onTooLong: () => void
   readonly onEnd: (key: string, resumable: boolean) => void
 }
 
@@ -92,7 +94,7 @@ export const make = (options: Options): Effect.Effect<FetchLike, never, Scope.Sc
           const body =
             response.body === null
               ? null
-              : bounded(response.body, isRequest ? options.maxMessageBytes : undefined, ended)
+              : bounded(response.body, isRequest ? options.maxMessageBytes : undefined, options.onTooLong, ended)
           return new Response([204, 205, 304].includes(status) ? null : body, { status, statusText, headers })
         } finally {
           // The server was told; nobody waits for an answer.
@@ -108,6 +110,7 @@ const bounded = (
     readonly getReader: () => { read: () => Promise<{ done: boolean; value?: unknown }>; cancel: () => Promise<void> }
   },
   maxBytes: number | undefined,
+  tooLong: () => void,
   ended: (resumable: boolean) => void
 ): ReadableStream<Uint8Array> => {
   const reader = body.getReader()
@@ -124,6 +127,7 @@ const bounded = (
         }
         size += value.length
         if (maxBytes !== undefined && size > maxBytes) {
+          tooLong()
           await reader.cancel()
           throw new Error(`The answer is longer than ${maxBytes} bytes`)
         }

@@ -9,12 +9,13 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js"
 import {
   type CallToolResult,
   CallToolResultSchema,
-  ListToolsResultSchema,
   McpError,
   type Tool as McpTool,
   type ProgressNotification,
   ProgressNotificationSchema,
-  ToolListChangedNotificationSchema
+  ResultSchema,
+  ToolListChangedNotificationSchema,
+  ToolSchema
 } from "@modelcontextprotocol/sdk/types.js"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -71,7 +72,20 @@ export class LinkError extends Schema.TaggedError<LinkError>()("LinkError", {
 }) {}
 
 /**
- * - `tools`: all that the server has, over all pages
+ * The tools of a server, over all pages, and how many of what it has told of are not among them: those that are none by
+ * the protocol's rules, and those behind the first thousand. `more`: whether it has more than was asked for.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Listing {
+  readonly tools: ReadonlyArray<McpTool>
+  readonly left: number
+  readonly more: boolean
+}
+
+/**
+ * - `tools`: what the server has
  * - `call`: calls one; `progress` is given a line now and then. Interruption tells the server
  * - `changed`: waits until the server has other tools
  * - `gone`: waits until the connection is of no use any more, and says why
@@ -80,7 +94,7 @@ export class LinkError extends Schema.TaggedError<LinkError>()("LinkError", {
  * @category models
  */
 export interface Link {
-  readonly tools: Effect.Effect<ReadonlyArray<McpTool>, LinkError>
+  readonly tools: Effect.Effect<Listing, LinkError>
   readonly call: (
     name: string,
     input: { readonly [field: string]: unknown },
@@ -128,6 +142,8 @@ const notStarted = (error: unknown): LinkError | undefined =>
 const passed = (ms: number): Promise<void> =>
   new Promise((resolve) => AbortSignal.timeout(ms).addEventListener("abort", () => resolve()))
 
+const keyed = (key: string) => ({ [McpFetch.keyField]: key })
+
 const progressLine = ({ message, progress, total }: ProgressNotification["params"]) =>
   message ?? (total === undefined ? `${progress}` : `${progress}/${total}`)
 
@@ -136,6 +152,8 @@ interface Wire {
   /** Completes when the call with this key can not be answered any more. */
   readonly unanswerable: (key: string) => Effect.Effect<void>
   readonly why: () => string
+  /** What was said before is not why what comes now fails. */
+  readonly afresh: () => void
   /** Says that nobody will come again. */
   readonly bye: () => Promise<void>
 }
@@ -152,6 +170,7 @@ const wire = (config: ServerConfig, { isAllowed = () => true, maxMessageBytes = 
         transport,
         unanswerable: () => Effect.never,
         why: transport.lastWords,
+        afresh: () => undefined,
         bye: async () => undefined
       }
       return stdio
@@ -162,9 +181,13 @@ const wire = (config: ServerConfig, { isAllowed = () => true, maxMessageBytes = 
       ends.set(key, known)
       return known
     }
+    let words = ""
     const fetch = yield* McpFetch.make({
       isAllowed,
       maxMessageBytes,
+      onTooLong: () => {
+        words = `A message is longer than ${maxMessageBytes} bytes`
+      },
       onEnd: (key, resumable) => {
         const end = ends.get(key)
         if (end !== undefined) Deferred.unsafeDone(end, Effect.succeed(resumable ? resumeMs : settleMs))
@@ -181,7 +204,10 @@ const wire = (config: ServerConfig, { isAllowed = () => true, maxMessageBytes = 
           Effect.flatMap((ms) => Effect.sleep(ms)),
           Effect.ensuring(Effect.sync(() => ends.delete(key)))
         ),
-      why: () => "",
+      why: () => words,
+      afresh: () => {
+        words = ""
+      },
       bye: () => Promise.race([transport.terminateSession(), passed(byeMs)])
     }
     return http
@@ -195,7 +221,7 @@ const wire = (config: ServerConfig, { isAllowed = () => true, maxMessageBytes = 
  */
 export const connect = (config: ServerConfig, bounds: Bounds = {}): Effect.Effect<Link, LinkError, Scope.Scope> =>
   Effect.gen(function* () {
-    const { bye, transport, unanswerable, why } = yield* wire(config, bounds)
+    const { afresh, bye, transport, unanswerable, why } = yield* wire(config, bounds)
     const client = new Client({ name: "runlet", version: "0.1.0" }, { capabilities: {} })
     const gone = yield* Deferred.make<string>()
     const changes = yield* Mailbox.make<void>({ capacity: 1, strategy: "sliding" })
@@ -217,14 +243,15 @@ export const connect = (config: ServerConfig, bounds: Bounds = {}): Effect.Effec
     client.setNotificationHandler(ToolListChangedNotificationSchema, () => {
       changes.unsafeOffer(undefined)
     })
+    const explained = ({ message, reason }: LinkError): LinkError => {
+      const words = why()
+      return new LinkError({ reason, message: words === "" ? message : `${message}: ${words}` })
+    }
+    const noAnswer = new LinkError({ reason: "lost", message: "the connection was lost before it answered" })
     yield* Effect.acquireRelease(
       Effect.tryPromise({
         try: (signal) => client.connect(transport, { signal, timeout: noTimeout }),
-        catch: (error) => {
-          const words = why()
-          const { message, reason } = notStarted(error) ?? errorOf(error, isOpen)
-          return new LinkError({ reason, message: words === "" ? message : `${message}: ${words}` })
-        }
+        catch: (error) => explained(notStarted(error) ?? errorOf(error, isOpen))
       }),
       () =>
         Effect.ignore(
@@ -235,40 +262,53 @@ export const connect = (config: ServerConfig, bounds: Bounds = {}): Effect.Effec
         )
     )
 
+    let asked = 0
     const page = (cursor: string | undefined) =>
-      Effect.tryPromise({
-        try: (signal) =>
-          client.request(
-            { method: "tools/list", params: cursor === undefined ? {} : { cursor } },
-            ListToolsResultSchema,
-            {
-              signal,
-              timeout: noTimeout
-            }
-          ),
-        catch: (error) => errorOf(error, isOpen)
+      Effect.suspend(() => {
+        afresh()
+        const key = `list-${asked++}`
+        return Effect.tryPromise({
+          try: (signal) =>
+            client.request(
+              { method: "tools/list", params: { ...(cursor !== undefined && { cursor }), _meta: keyed(key) } },
+              // What is in it is looked at one by one, and only as far as it is used.
+              ResultSchema,
+              { signal, timeout: noTimeout }
+            ),
+          catch: (error) => errorOf(error, isOpen)
+        }).pipe(Effect.raceFirst(Effect.zipRight(unanswerable(key), noAnswer)), Effect.mapError(explained))
       })
     const pages = (
       cursor: string | undefined,
       read: number,
-      before: ReadonlyArray<McpTool>
-    ): Effect.Effect<ReadonlyArray<McpTool>, LinkError> =>
-      Effect.flatMap(page(cursor), ({ nextCursor, tools }) => {
-        const all = [...before, ...tools]
-        const isLast =
-          nextCursor === undefined || nextCursor === cursor || read + 1 >= maxPages || all.length >= maxTools
-        return isLast ? Effect.succeed(all.slice(0, maxTools)) : pages(nextCursor, read + 1, all)
+      before: Pick<Listing, "left" | "tools">
+    ): Effect.Effect<Listing, LinkError> =>
+      Effect.flatMap(page(cursor), ({ nextCursor, tools: said }) => {
+        const all: ReadonlyArray<unknown> = Array.isArray(said) ? said : []
+        const looked = all.slice(0, maxTools - before.tools.length)
+        const found = looked.flatMap((tool) => {
+          const parsed = ToolSchema.safeParse(tool)
+          return parsed.success ? [parsed.data] : []
+        })
+        const tools = [...before.tools, ...found]
+        const left = before.left + all.length - found.length
+        if (typeof nextCursor !== "string" || nextCursor === cursor) return Effect.succeed({ tools, left, more: false })
+        return read + 1 >= maxPages || tools.length >= maxTools
+          ? Effect.succeed({ tools, left, more: true })
+          : pages(nextCursor, read + 1, { tools, left })
       })
 
     return {
       tools: Effect.suspend(() =>
-        client.getServerCapabilities()?.tools === undefined ? Effect.succeed([]) : pages(undefined, 0, [])
+        client.getServerCapabilities()?.tools === undefined
+          ? Effect.succeed({ tools: [], left: 0, more: false })
+          : pages(undefined, 0, { tools: [], left: 0 })
       ),
       call: (name, input, key, progress) =>
         Effect.tryPromise({
           try: (signal) => {
             listeners.set(key, progress)
-            const meta = { progressToken: key, [McpFetch.keyField]: key }
+            const meta = { progressToken: key, ...keyed(key) }
             return client.request(
               { method: "tools/call", params: { name, arguments: { ...input }, _meta: meta } },
               CallToolResultSchema,
@@ -279,12 +319,7 @@ export const connect = (config: ServerConfig, bounds: Bounds = {}): Effect.Effec
         }).pipe(
           Effect.ensuring(Effect.sync(() => listeners.delete(key))),
           Effect.tapError(({ message, reason }) => Effect.sync(() => reason === "not_sent" && end(message))),
-          Effect.raceFirst(
-            Effect.zipRight(
-              unanswerable(key),
-              new LinkError({ reason: "lost", message: "the connection was lost before it answered" })
-            )
-          )
+          Effect.raceFirst(Effect.zipRight(unanswerable(key), noAnswer))
         ),
       changed: Effect.orDie(changes.take),
       gone: Deferred.await(gone)

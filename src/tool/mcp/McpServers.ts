@@ -52,7 +52,7 @@ export interface McpServers {
   readonly tools: () => ReadonlyArray<Tool>
 }
 
-/** How long a connection may take to be made. Programs are installed at times before they run. */
+/** How long a connection may take to be made, and a list of tools. Programs are installed at times before they run. */
 const connectMs = 120_000
 
 /** How long a call waits for a server that is being started again. */
@@ -67,12 +67,33 @@ const steadyMs = 10_000
 /** How long the tools of a server stand before they are asked for again. */
 const relistMs = 1_000
 
+/** How much may be told to a model of the tools of one server, as JSON. */
+const maxListedChars = 2 * 1024 * 1024
+
+/** So many schemas are compiled before others have their turn, or one that takes long. */
+const compiledAtOnce = 10
+const longMs = 20
+
+/** So many schemas of a server may take so long. */
+const maxSlow = 3
+const slowMs = 900
+
+type Check = Tool["check"]
+
+/** A tool and what checks its input. */
+interface Listed {
+  readonly tool: ListedTool
+  readonly check: Check
+}
+
 interface Server {
   readonly name: string
   readonly config: McpLink.ServerConfig
   readonly link: SubscriptionRef.SubscriptionRef<Option.Option<McpLink.Link>>
   readonly clean: Secrets.Cleaner
-  listed: ReadonlyArray<ListedTool>
+  listed: ReadonlyArray<Listed>
+  /** By the text of a schema, what checks by it, if anything does. */
+  checks: ReadonlyMap<string, Check | undefined>
 }
 
 const secretsOf = (config: McpLink.ServerConfig): ReadonlyArray<string> =>
@@ -95,12 +116,19 @@ export const make = (options: Options): Effect.Effect<McpServers, never, Scope.S
     const servers = yield* Effect.forEach(Record.toEntries(options.servers), ([name, config]) =>
       Effect.map(
         SubscriptionRef.make(Option.none<McpLink.Link>()),
-        (link): Server => ({ name, config, link, clean: Secrets.make(secretsOf(config)).said, listed: [] })
+        (link): Server => ({
+          name,
+          config,
+          link,
+          clean: Secrets.make(secretsOf(config)).said,
+          listed: [],
+          checks: new Map()
+        })
       )
     )
     let tools: ReadonlyArray<Tool> = []
-    const refreshed = Effect.map(toolsOf(servers, new Set(options.taken)), (all) => {
-      tools = all
+    const refreshed = Effect.sync(() => {
+      tools = toolsOf(servers, new Set(options.taken))
     })
     yield* Effect.forEach(
       servers,
@@ -115,6 +143,8 @@ export const make = (options: Options): Effect.Effect<McpServers, never, Scope.S
     return { tools: () => tools }
   })
 
+const late = new McpLink.LinkError({ reason: "lost", message: "it did not answer in time" })
+
 /** Connects, and again when the connection ends, for ever. */
 const keep = (
   server: Server,
@@ -122,16 +152,17 @@ const keep = (
   refreshed: Effect.Effect<void>,
   tried: Deferred.Deferred<void>
 ): Effect.Effect<never> => {
-  const told = (message: string) => Effect.logWarning(`MCP server ${server.name}: ${server.clean.text(message)}`)
+  const told = tell(server)
 
   const session: Effect.Effect<string, McpLink.LinkError> = Effect.scoped(
     Effect.gen(function* () {
       const link = yield* Effect.timeoutFail(McpLink.connect(server.config, bounds), {
         duration: connectMs,
-        onTimeout: () => new McpLink.LinkError({ reason: "lost", message: "it did not answer in time" })
+        onTimeout: () => late
       })
+      const listing = Effect.timeoutFail(link.tools, { duration: connectMs, onTimeout: () => late })
       const list = Effect.gen(function* () {
-        server.listed = yield* link.tools
+        yield* prepare(server, yield* listing)
         yield* refreshed
       })
       yield* list
@@ -171,43 +202,83 @@ const messageOf = (cause: Cause.Cause<McpLink.LinkError>): string =>
     onSome: ({ message }) => message
   })
 
-/** The tools of all servers under names that differ. One whose input can not be checked is left out. */
-const toolsOf = (servers: ReadonlyArray<Server>, others: ReadonlySet<string>): Effect.Effect<ReadonlyArray<Tool>> =>
+const tell = (server: Server) => (message: string) =>
+  Effect.logWarning(`MCP server ${server.name}: ${server.clean.text(message)}`)
+
+/**
+ * Makes ready what a server has listed, a few at a time, however much it is. What can not be checked, or would be too
+ * much for a model, is left out and told of; a schema that was compiled before is not compiled again.
+ */
+const prepare = (server: Server, { left, more, tools }: McpLink.Listing): Effect.Effect<void> =>
   Effect.gen(function* () {
-    const taken = new Set(others)
-    const tools: Array<Tool> = []
-    for (const server of servers) {
-      for (const listed of server.listed) {
-        const name = McpTool.nameOf(server.name, listed.name, taken)
-        if (taken.has(name)) continue
-        taken.add(name)
-        const tool = yield* Effect.either(toolOf(server, name, listed))
-        if (tool._tag === "Right") tools.push(tool.right)
-        else yield* Effect.logWarning(`MCP server ${server.name}: ${tool.left.message}. It is not offered.`)
+    const told = tell(server)
+    const checks = new Map<string, Check | undefined>()
+    const listed: Array<Listed> = []
+    let chars = 0
+    let slow = 0
+    let compiled = 0
+    for (const [index, tool] of tools.entries()) {
+      const text = JSON.stringify(tool.inputSchema)
+      chars += text.length + McpTool.described(tool).description.length
+      if (chars > maxListedChars || slow >= maxSlow) {
+        const why = slow >= maxSlow ? "its schemas take too long to be read" : "it tells too much of its tools"
+        yield* told(`${why}: the last ${tools.length - index} of them are not offered`)
+        break
       }
+      const isKnown = checks.has(text) || server.checks.has(text)
+      const [took, found] = isKnown
+        ? [Duration.zero, Option.fromNullable(checks.get(text) ?? server.checks.get(text))]
+        : yield* Effect.timed(checkOf(server, tool))
+      if (Duration.toMillis(took) >= slowMs) slow++
+      if (!isKnown && (++compiled % compiledAtOnce === 0 || Duration.toMillis(took) >= longMs)) yield* Effect.sleep(0)
+      checks.set(text, Option.getOrUndefined(found))
+      if (Option.isSome(found)) listed.push({ tool, check: found.value })
     }
-    return tools
+    if (left > 0 || more) {
+      const count = more ? `more than ${tools.length + left}` : `${tools.length + left}`
+      yield* told(`of its ${count} tools ${tools.length} can be used; offer fewer at a time`)
+    }
+    server.listed = listed
+    server.checks = checks
   })
 
-const toolOf = (server: Server, name: string, listed: ListedTool): Effect.Effect<Tool, JsonSchema.ToolConfigError> =>
-  Effect.map(JsonSchema.compile(name, listed.inputSchema), (check): Tool => {
-    const kind = McpTool.kindOf(listed)
-    const call = (input: unknown, context: ToolContext) =>
-      called(server, listed.name, input, context, kind !== "readonly")
-    return {
-      name,
-      ...McpTool.described(listed),
-      parameters: listed.inputSchema,
-      kind,
-      check,
-      // Nothing is known of how a server would take a second try, so nothing is said of keys.
-      ...(kind === "write"
-        ? {
-            commit: (input: unknown, context: ToolContext) => Effect.map(call(input, context), (result) => ({ result }))
-          }
-        : { execute: call })
-    }
+const checkOf = (server: Server, tool: ListedTool): Effect.Effect<Option.Option<Check>> =>
+  Effect.matchEffect(JsonSchema.compile(McpTool.nameOf(server.name, tool.name, new Set()), tool.inputSchema), {
+    onFailure: ({ message }) => Effect.as(tell(server)(`${message}. It is not offered.`), Option.none()),
+    onSuccess: (check) => Effect.succeed(Option.some(check))
   })
+
+/** The tools of all servers under names that differ. */
+const toolsOf = (servers: ReadonlyArray<Server>, others: ReadonlySet<string>): ReadonlyArray<Tool> => {
+  const taken = new Set(others)
+  return servers.flatMap((server) =>
+    server.listed.flatMap((listed) => {
+      const name = McpTool.nameOf(server.name, listed.tool.name, taken)
+      if (taken.has(name)) return []
+      taken.add(name)
+      return [toolOf(server, name, listed)]
+    })
+  )
+}
+
+const toolOf = (server: Server, name: string, { check, tool: listed }: Listed): Tool => {
+  const kind = McpTool.kindOf(listed)
+  const call = (input: unknown, context: ToolContext) =>
+    called(server, listed.name, input, context, kind !== "readonly")
+  return {
+    name,
+    ...McpTool.described(listed),
+    parameters: listed.inputSchema,
+    kind,
+    check,
+    // Nothing is known of how a server would take a second try, so nothing is said of keys.
+    ...(kind === "write"
+      ? {
+          commit: (input: unknown, context: ToolContext) => Effect.map(call(input, context), (result) => ({ result }))
+        }
+      : { execute: call })
+  }
+}
 
 const called = (
   server: Server,

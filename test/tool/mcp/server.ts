@@ -47,8 +47,24 @@ const tools: Array<Tool> = [
     annotations: reading
   }
 ]
+/** Far more than anybody would offer to a model. */
+const many = Number(process.env.MANY ?? 0)
+for (let n = 0; n < many; n++) {
+  const properties = { ...input.properties, [`p${n}`]: { type: "integer" } }
+  tools.push({
+    name: `many_${n}`,
+    description: "One of many".padEnd(Number(process.env.WORDY ?? 0), "."),
+    inputSchema: { type: "object", properties },
+    annotations: reading
+  })
+}
+/** Schemas that take seconds to be compiled. */
+for (let n = 0; n < Number(process.env.SLOW ?? 0); n++) {
+  const anyOf = Array.from({ length: 20_000 }, () => ({ minimum: n }))
+  tools.unshift({ name: `slow_${n}`, description: "Slow", inputSchema: { type: "object", anyOf } })
+}
 /** So that there are several pages. */
-const pageSize = 5
+const pageSize = Number(process.env.PAGE ?? 5)
 
 const text = (value: string) => ({ content: [{ type: "text" as const, text: value }] })
 const secret = process.env.API_TOKEN ?? "none"

@@ -8,10 +8,23 @@ import * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
 import { build } from "esbuild"
 import type { ServerConfig } from "../../../src/tool/mcp/McpLink.js"
+import type { ToolContext } from "../../../src/tool/Tool.js"
 
 const root = join(__dirname, "../../..")
 
 export const token = "mcp-canary-91ab77"
+
+/** What a call knows that nobody looks at closely. */
+export const context: ToolContext = {
+  user: "u",
+  runId: "run_1",
+  conversationId: "conv_1",
+  toolCallId: "c",
+  phase: "execute",
+  idempotencyKey: "key-1",
+  currentDocument: null,
+  progress: () => Effect.void
+}
 
 let bundled: Promise<string> | undefined
 
