@@ -4,9 +4,15 @@
  *
  * A viewer registers before it looks, so nothing can fall between.
  *
+ * Where another process tells what it adds to a run that somebody here follows, the run has a tail here too. It begins
+ * when a viewer has found nothing more in the store; what is told from then on joins on to it, or begins it anew where
+ * something is missing in between. It is known up to its last seq only as long as nothing may have been missed.
+ *
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
+import { splice } from "../domain/Envelope.js"
+import type { Appended } from "../store/RunStore.js"
 import type { Frame } from "./RunEngine.js"
 
 /** What is kept of a run: enough for viewers that are a moment behind. */
@@ -17,8 +23,21 @@ class Tail {
   frames: Array<Frame> = []
   chars = 0
   waiters = new Set<Waiter>()
-  /** Set while this process executes the run and feeds the tail. */
+  /** Up to where all is known: while this process executes the run, or hears what is added to it. */
   last: number | undefined
+  /** Whether this process executes the run. */
+  own = false
+  /** The run's public id, of a run that somebody here follows. */
+  runId: string | undefined
+  /** Whether something was heard of it, and whether somebody has looked, since it was last asked. */
+  heard = false
+  looked = true
+
+  forget(): void {
+    this.last = undefined
+    this.frames = []
+    this.chars = 0
+  }
 
   add(frames: ReadonlyArray<Frame>): void {
     for (const frame of frames) {
@@ -30,6 +49,13 @@ class Tail {
     for (let i = 0; i < drop; i++) this.chars -= this.frames[i]?.json.length ?? 0
     while (this.chars > maxChars && drop < this.frames.length - 1) this.chars -= this.frames[drop++]?.json.length ?? 0
     if (drop > 0) this.frames.splice(0, drop)
+  }
+
+  /** A viewer has seen all that there is, and nothing was heard since. */
+  standsAt(seq: number): void {
+    if (this.own || (this.last ?? 0) >= seq) return
+    this.forget()
+    this.last = seq
   }
 
   behind(after: number): ReadonlyArray<Frame> | undefined {
@@ -45,6 +71,8 @@ class Tail {
     for (const waiter of waiters) waiter(pulse)
   }
 }
+
+const ends = (type: string): boolean => type === "finish" || type === "cancelled" || type === "error"
 
 /** Called once, with whether it was only the pulse. */
 type Waiter = (pulse: boolean) => void
@@ -72,9 +100,10 @@ export class LiveTails {
   /** This process begins to feed the tail of a run that stands at `seq`. */
   open(key: number, seq: number): void {
     const tail = this.tail(key)
-    tail.frames = []
-    tail.chars = 0
+    tail.forget()
     tail.last = seq
+    tail.own = true
+    tail.wake()
   }
 
   /** Adds stored events and wakes the viewers. */
@@ -88,16 +117,38 @@ export class LiveTails {
   close(key: number): void {
     const tail = this.tails.get(key)
     if (tail === undefined) return
-    tail.last = undefined
-    tail.frames = []
-    tail.chars = 0
+    tail.forget()
+    tail.own = false
     tail.wake()
     if (tail.waiters.size === 0) this.tails.delete(key)
   }
 
-  /** Wakes the viewers of a run: its log in the store may have grown. */
+  /**
+   * Adds what another process has stored to the tail of a run that somebody here follows, and wakes the viewers. What is
+   * there already is left out.
+   */
+  feed({ count, events, first, key }: Appended): void {
+    const tail = this.tails.get(key)
+    if (tail?.runId === undefined || tail.own) return
+    const { last, runId } = tail
+    tail.heard = true
+    if (last !== undefined && first + count - 1 <= last) return
+    if (last !== undefined && first > last + 1) tail.forget()
+    const frames: Array<Frame> = []
+    for (const { createdAt, json, seq, type } of events()) {
+      if (seq > (tail.last ?? 0)) frames.push({ seq, json: splice(runId, seq, json, createdAt), terminal: ends(type) })
+    }
+    tail.add(frames)
+    tail.wake()
+    // Whether it goes on only the store can tell.
+    if (frames.at(-1)?.terminal === true) this.close(key)
+  }
+
+  /** Wakes the viewers of a run: its log in the store may have changed. */
   wake(key: number): void {
-    this.tails.get(key)?.wake()
+    const tail = this.tails.get(key)
+    if (tail?.own === false) tail.forget()
+    tail?.wake()
   }
 
   /** Wakes every viewer. */
@@ -105,17 +156,33 @@ export class LiveTails {
     for (const tail of this.tails.values()) tail.wake(pulse)
   }
 
-  /** Wakes the viewers of runs that other processes execute. */
-  wakeForeign(): void {
-    for (const tail of this.tails.values()) if (tail.last === undefined) tail.wake()
+  /**
+   * Wakes the viewers of runs that other processes execute: their logs may have grown unheard. Unless what was told is
+   * `lost`, this can not be so where something was heard since the last time. Tails that nobody follows any more go.
+   */
+  wakeForeign(lost: boolean): void {
+    for (const [key, tail] of this.tails) {
+      if (tail.own) continue
+      const { heard, looked, waiters } = tail
+      tail.heard = tail.looked = false
+      if (waiters.size === 0 && !looked) {
+        this.tails.delete(key)
+      } else if (lost || !heard) {
+        tail.forget()
+        tail.wake()
+      }
+    }
   }
 
   /** The frames behind a seq, or `undefined` where the tail does not reach back to it. */
   behind(key: number, after: number): ReadonlyArray<Frame> | undefined {
-    return this.tails.get(key)?.behind(after)
+    const tail = this.tails.get(key)
+    if (tail === undefined) return undefined
+    tail.looked = true
+    return tail.behind(after)
   }
 
-  /** The last seq of a run that this process executes. */
+  /** The last seq of a run that this process executes, or of which it has heard everything. */
   last(key: number): number | undefined {
     return this.tails.get(key)?.last
   }
@@ -134,7 +201,7 @@ export class LiveTails {
   }
 
   /**
-   * Waits for the next bell of a run that this process executes and that stands at `after`. Anything else is answered at
+   * Waits for the next bell of a run that is known to stand at `after`. Anything else is answered at
    * once. Looking and registering are one synchronous step, so nothing can fall between. A viewer that leaves meanwhile
    * is forgotten at the next bell, which the pulse rings at the latest: to have it cleaned up would cost every delta of
    * every viewer as much as the rest of its way.
@@ -149,18 +216,25 @@ export class LiveTails {
   register(key: number, after: number, waiter: (pulse: boolean) => void): boolean {
     const tail = this.tails.get(key)
     if (tail?.last !== after) return false
+    tail.looked = true
     tail.waiters.add(waiter)
     return true
   }
 
   /**
-   * Looks with `look`, and waits for the next bell of the run when it finds nothing. The listener is registered before
-   * it looks, so nothing can fall between. The answer is what was found, or `undefined` after a bell.
+   * Looks with `look` for what lies behind `after`, and waits for the next bell of the run when it finds nothing. The
+   * listener is registered before it looks, so nothing can fall between. The answer is what was found, or `undefined`
+   * after a bell. When none has rung meanwhile, the run is known to stand at `after`.
    */
-  listen<A, E>(key: number, look: Effect.Effect<A | undefined, E>): Effect.Effect<A | undefined, E> {
+  listen<A, E>(
+    { key, runId }: { readonly key: number; readonly runId: string },
+    after: number,
+    look: Effect.Effect<A | undefined, E>
+  ): Effect.Effect<A | undefined, E> {
     return Effect.acquireUseRelease(
       Effect.sync(() => {
         const tail = this.tail(key)
+        tail.runId = runId
         const bell = { rung: false, ring: (): void => undefined, listener: (): void => undefined, tail }
         bell.listener = () => {
           bell.rung = true
@@ -174,8 +248,9 @@ export class LiveTails {
           found !== undefined
             ? Effect.succeed<A | undefined>(found)
             : Effect.async<A | undefined>((resume) => {
-                if (bell.rung) resume(Effect.succeed(undefined))
-                else bell.ring = () => resume(Effect.succeed(undefined))
+                if (bell.rung) return resume(Effect.succeed(undefined))
+                bell.tail.standsAt(after)
+                bell.ring = () => resume(Effect.succeed(undefined))
               })
         ),
       (bell) =>

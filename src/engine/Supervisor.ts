@@ -435,14 +435,17 @@ export const make = (
       Effect.forever,
       Effect.forkScoped
     )
-    yield* Stream.runForEach(store.changes, ({ keys, left, work }) => {
-      if (keys === undefined) tails.wakeForeign()
+    yield* Stream.runForEach(store.changes, ({ appended = [], keys, left, lost = false, work }) => {
+      for (const run of appended) tails.feed(run)
+      if (keys === undefined) tails.wakeForeign(lost)
       else for (const key of keys) tails.wake(key)
       if (work && keys === undefined) poke()
       else if (work) later.unsafeOpen()
       if (left) hurry.unsafeOpen()
       // Of runs that are not ours there is nothing to notice.
-      return keys === undefined || keys.some((key) => runs.has(key)) ? Effect.ignore(watch()) : Effect.void
+      const isOurs =
+        keys === undefined || keys.some((key) => runs.has(key)) || appended.some(({ key }) => runs.has(key))
+      return isOurs ? Effect.ignore(watch()) : Effect.void
     }).pipe(Effect.forkScoped)
     yield* Effect.sync(() => tails.tick()).pipe(
       Effect.delay(Duration.millis((agent.limits.heartbeatMs * 2) / 3)),

@@ -22,6 +22,10 @@ const maxPage = 1024
 const firstPage = 16
 const maxPageChars = 256 * 1024
 
+interface Needs extends Pick<Environment, "tails"> {
+  readonly store: Pick<Environment["store"], "events" | "find" | "row">
+}
+
 /** How many events the next look asks for: a reader of large ones must not have the store read what it will not get. */
 interface Page {
   limit: number
@@ -42,7 +46,7 @@ const compacted = (runId: string): Compacted =>
  * @category viewing
  */
 export const view = (
-  env: Environment,
+  env: Needs,
   runId: string,
   after: number
 ): Effect.Effect<View, NotFound | InvalidCursor | Compacted | Unavailable> =>
@@ -84,7 +88,7 @@ const idle: Pull = { _tag: "idle" }
 
 const framesOf = (frames: ReadonlyArray<Frame>): Pull => ({ _tag: "frames", frames })
 
-const pull = (env: Environment, row: RunRow, after: number, page: Page): Effect.Effect<Pull, Unavailable | Compacted> =>
+const pull = (env: Needs, row: RunRow, after: number, page: Page): Effect.Effect<Pull, Unavailable | Compacted> =>
   Effect.suspend(() => {
     const { tails } = env
     const ticks = tails.ticks
@@ -92,13 +96,13 @@ const pull = (env: Environment, row: RunRow, after: number, page: Page): Effect.
     const again: Effect.Effect<Pull, Unavailable | Compacted> = Effect.suspend(() => {
       const frames = tails.behind(row.key, after)
       if (frames !== undefined && frames.length > 0) return Effect.succeed(framesOf(frames))
-      // At the end of a run of this process there is nothing to look for in the store: by far the most frequent wait.
+      // At the known end of a run there is nothing to look for in the store: by far the most frequent wait.
       if (tails.last(row.key) === after) {
         return Effect.flatMap(tails.next(row.key, after), () =>
           tails.ticks === ticks ? again : Effect.map(look, (last) => last ?? idle)
         )
       }
-      return Effect.flatMap(tails.listen(row.key, look), (found) => {
+      return Effect.flatMap(tails.listen(row, after, look), (found) => {
         if (found !== undefined) return Effect.succeed(found)
         return tails.ticks === ticks ? again : Effect.map(look, (last) => last ?? idle)
       })
@@ -122,7 +126,7 @@ const fitting = <A extends { readonly json: string }>(events: ReadonlyArray<A>, 
 
 /** The next page of the log. Up to where it is damaged it is read in smaller ones, so that nobody waits at their edge. */
 const stored = (
-  env: Environment,
+  env: Needs,
   key: number,
   after: number,
   page: Page
@@ -146,9 +150,9 @@ const sound = (events: ReadonlyArray<StoredEvent>): Effect.Effect<void, StoreErr
     catch: (cause) => new StoreError({ reason: "corrupt", method: "events", cause })
   })
 
-/** What there is right now, or `undefined`. A run that this process executes has nothing in the store that its tail lacks. */
+/** What there is right now, or `undefined`. A run that is known to stand at the cursor has nothing in the store behind it. */
 const look1 = (
-  env: Environment,
+  env: Needs,
   row: RunRow,
   after: number,
   page: Page
@@ -159,7 +163,7 @@ const look1 = (
     const frames = tails.behind(row.key, after)
     if (frames !== undefined && frames.length > 0) return Effect.succeed(framesOf(frames))
     const last = tails.last(row.key)
-    if (last !== undefined) Metrics.viewerBehind(last - after)
+    if (last !== undefined && last > after) Metrics.viewerBehind(last - after)
     return Effect.gen(function* () {
       const events = yield* stored(env, row.key, after, page)
       if (events.length > 0 && events[0]?.seq === after + 1) {
@@ -187,7 +191,7 @@ const decodeFrame = (frame: Frame): Envelope.Envelope => Envelope.decodeSync(JSO
  * @category viewing
  */
 export const events = (
-  env: Environment,
+  env: Needs,
   runId: string,
   after: number
 ): Stream.Stream<Envelope.Envelope, NotFound | InvalidCursor | Compacted | Unavailable> =>

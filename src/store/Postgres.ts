@@ -103,14 +103,17 @@ const clients = (
     Effect.catchTag("SqlError", (error) => Effect.fail(refail("open")(error)))
   )
 
-const store = (options: PostgresOptions): Layer.Layer<RunStore, never, WriteClient | ReadClient> =>
+const store = (options: PostgresOptions): Layer.Layer<RunStore, StoreError, WriteClient | ReadClient> =>
   Layer.effect(
     RunStore,
     Effect.gen(function* () {
       const [read, write] = [yield* ReadClient, yield* WriteClient]
       const sender = yield* Effect.sync(() => v7())
+      // Without a channel nobody can be told or heard.
+      const channel = (yield* Effect.mapError(retryBusy(SqlNotices.channel(read)), refail("open"))) ?? "runlet"
       const { changes, others } = PgListener.make({
         url: options.url,
+        channel,
         sender,
         pollMs: options.pollMs ?? defaults.pollMs
       })
@@ -118,7 +121,7 @@ const store = (options: PostgresOptions): Layer.Layer<RunStore, never, WriteClie
         changes,
         others,
         clock: options.clock === "program" ? SqlClock.program : SqlClock.postgres(read),
-        announce: SqlNotices.make(write, sender),
+        announce: SqlNotices.make(write, { channel, sender, others }),
         writers: Math.max(2, options.writers ?? defaults.writers)
       })
     })

@@ -421,9 +421,35 @@ export interface Census {
 }
 
 /**
+ * An event as another process tells it.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface ToldEvent extends Omit<StoredEvent, "type"> {
+  readonly type: string
+}
+
+/**
+ * What another process has added to a run: `count` events from the seq `first` on. They are stored, and are decoded when
+ * they are asked for.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Appended {
+  readonly key: number
+  readonly first: number
+  readonly count: number
+  readonly events: () => ReadonlyArray<ToldEvent>
+}
+
+/**
  * What another process may have changed.
  *
- * - `keys`: the runs whose logs may have grown; absent: any
+ * - `keys`: the runs whose logs may have changed in a way that is not told; absent: any
+ * - `appended`: what was added to runs, in the order of the commits; a run may be in `keys` as well
+ * - `lost`: what was told since the last change may not have been heard
  * - `work`: a run may have been queued, or room may have been made for one
  * - `left`: a lease was given up
  *
@@ -432,6 +458,8 @@ export interface Census {
  */
 export interface Change {
   readonly keys?: ReadonlyArray<number> | undefined
+  readonly appended?: ReadonlyArray<Appended> | undefined
+  readonly lost?: boolean | undefined
   readonly work: boolean
   readonly left: boolean
 }

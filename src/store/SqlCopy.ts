@@ -77,7 +77,7 @@ interface Column {
 /** Rows of one statement. A row is at most some megabytes, nearly always far less than a kilobyte. */
 const pageSize = 200
 
-const isOurs = new Set([...tables.map(({ name }) => name), "runlet_migrations"])
+const isOurs = new Set([...tables.map(({ name }) => name), "runlet_migrations", "runlet_channel"])
 
 /** The tables of a database, without those that the database keeps for itself. */
 const allTables = ({ sql, within }: Side): Effect.Effect<ReadonlyArray<string>, SqlError> =>

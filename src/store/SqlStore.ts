@@ -78,7 +78,7 @@ const makeDriver = Effect.fnUntraced(function* ({
   const beside = writers === 1 ? transaction : SqlTransaction.make(write, writers - 1)
   const append = SqlAppend.make(write, transaction, clock, announce)
   const create = SqlCreate.make(write, beside, clock, announce)
-  const retention = SqlRetention.make(write, sql, beside)
+  const retention = SqlRetention.make(write, sql, beside, announce)
   const skipLocked = sql.literal(sql.onDialectOrElse({ pg: () => "FOR UPDATE SKIP LOCKED", orElse: () => "" }))
   const skipQueued = sql.literal(sql.onDialectOrElse({ pg: () => "FOR UPDATE OF q SKIP LOCKED", orElse: () => "" }))
   const conversations = SqlConversations.make(sql)
@@ -142,7 +142,8 @@ const makeDriver = Effect.fnUntraced(function* ({
           const { json, type } = started
           const event = { run_key: run.key, seq: run.lastSeq, type, json, created_at: now }
           yield* write`INSERT INTO events ${write.insert(event)}`
-          yield* announce({ keys: [run.key], work: false, left: false })
+          const told = { key: run.key, after: run.lastSeq - 1, events: [{ type, json, createdAt: now }] }
+          yield* announce({ appended: [told], work: false, left: false })
         }
         return run
       })
@@ -187,6 +188,9 @@ const makeDriver = Effect.fnUntraced(function* ({
           FROM conversations WHERE conversation_id = ${conversationId} AND user_id = ${userId}`
         if (found === undefined) return "unknown"
         if (found.active === 1) return "active"
+        const runs = yield* write<{ readonly key: number | string }>`
+          SELECT key FROM runs WHERE conversation_id = ${conversationId}`
+        yield* announce({ keys: runs.map(({ key }) => Number(key)), work: false, left: false })
         yield* write`DELETE FROM conversations WHERE conversation_id = ${conversationId}`
         return "deleted"
       })

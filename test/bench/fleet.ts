@@ -2,7 +2,7 @@
  * What runs cost with one, two and three servers on one PostgreSQL database: processor time of the servers and of the
  * database for an event, and the database's work for it. `DATABASE_URL` names the server; its processes must be on this
  * machine to be measured. `BENCH_RUNS` (default 60) runs at 10 deltas a second each, with one viewer each behind a proxy
- * that chooses servers in turn, are watched for `BENCH_SECONDS` (default 15).
+ * that chooses servers in turn, are watched for `BENCH_SECONDS` (default 15); `BENCH_SERVERS` (default `1,2,3`) are the numbers of servers.
  */
 import { readdirSync, readFileSync } from "node:fs"
 import pg from "pg"
@@ -147,5 +147,6 @@ const heads = [
   "p99 ms"
 ]
 const lines = [heads, heads.map(() => "---")]
-for (const replicas of [1, 2, 3]) lines.push((await measure(replicas)).map(String))
+for (const replicas of (process.env.BENCH_SERVERS ?? "1,2,3").split(",").map(Number))
+  lines.push((await measure(replicas)).map(String))
 console.log(lines.map((cells) => `| ${cells.join(" | ")} |`).join("\n"))

@@ -10,8 +10,8 @@ import * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
 import * as Postgres from "../../src/store/Postgres.js"
-import { type CreateRun, RunStore, type StoreError } from "../../src/store/RunStore.js"
-import { append, begin, claim, create, request, started, texts } from "../../src/testing/store/fixtures.js"
+import { type Change, type CreateRun, RunStore, type StoreError } from "../../src/store/RunStore.js"
+import { append, begin, claim, create, request, started, text, texts } from "../../src/testing/store/fixtures.js"
 import { WriteClient } from "../../src/tool/SqlClients.js"
 import { database, describePostgres, query, schema } from "./support/Database.js"
 import * as Wire from "./support/Wire.js"
@@ -33,6 +33,26 @@ const replicas = (count: number) =>
     const all = [one, ...(yield* Effect.replicateEffect(opened(url), count - 1))]
     return { all, one, at: (index: number): Replica => all[index % count] ?? one }
   })
+
+interface Heard {
+  readonly changes: ReadonlyArray<Change>
+}
+
+/** What a process hears, from when it listens. */
+const heardBy = (one: Replica) =>
+  Effect.gen(function* () {
+    const changes: Array<Change> = []
+    yield* one.store.changes.pipe(
+      Stream.runForEach((change) => Effect.sync(() => changes.push(change))),
+      Effect.forkScoped
+    )
+    const heard: Heard = { changes }
+    yield* until(() => changes.some(({ lost }) => lost === true))
+    return heard
+  })
+
+const until = (isSo: () => boolean) =>
+  Effect.repeat(Effect.sync(isSo), { schedule: Schedule.spaced("5 millis"), until: (so) => so })
 
 const tags = (outcomes: ReadonlyArray<{ readonly _tag: string }>) => outcomes.map(({ _tag }) => _tag).sort()
 
@@ -145,6 +165,58 @@ describePostgres("a store in PostgreSQL", () => {
       const seen = Chunk.toReadonlyArray(yield* Fiber.join(changes))
       expect(seen.flatMap(({ keys = [] }) => keys)).toContain(key)
       expect(seen[0]?.work).toBe(true)
+    })
+  )
+
+  it.scopedLive("tells those who listen what was added, or that it is too much to be told, and what was removed", () =>
+    Effect.gen(function* () {
+      const url = yield* schema
+      const [one, other] = [yield* opened(url), yield* opened(url)]
+      const near = yield* heardBy(one)
+      const far = yield* heardBy(other)
+      const run = yield* one(begin())
+      // Nothing is told to nobody, so somebody has to have been heard of.
+      yield* until(() => near.changes.some(({ keys }) => keys === undefined))
+      const add = (events: CreateRun["events"]) => one(append({ key: run.key, epoch: run.epoch, events, set: running }))
+      const told = () => far.changes.flatMap(({ appended = [] }) => appended).filter(({ key }) => key === run.key)
+      yield* Effect.repeat(add([text("一句"), text("话")]), { until: () => told().length > 0 })
+      const stored = yield* one.store.events({ key: run.key, after: 0, limit: 1000 })
+      for (const { count, events, first } of told()) {
+        expect(events()).toEqual(stored.slice(first - 1, first - 1 + count))
+      }
+      const silently = () => far.changes.filter(({ keys }) => keys?.includes(run.key)).length
+      const before = silently()
+      yield* add([text("漢".repeat(3000))])
+      yield* until(() => silently() > before)
+      yield* one(
+        append({
+          key: run.key,
+          epoch: run.epoch,
+          events: texts(1),
+          set: { status: "cancelled", lease: null }
+        })
+      )
+      const last = silently()
+      expect(yield* one.store.remove({ runId: run.runId, userId: run.userId })).toBe("deleted")
+      yield* until(() => silently() > last)
+    })
+  )
+
+  it.scopedLive("stores that share a database, each in a schema of its own, do not hear each other", () =>
+    Effect.gen(function* () {
+      const urls = [yield* schema, yield* schema]
+      const [one, other, stranger] = [
+        yield* opened(urls[0] ?? ""),
+        yield* opened(urls[0] ?? ""),
+        yield* opened(urls[1] ?? "")
+      ]
+      const far = yield* heardBy(other)
+      const strange = yield* heardBy(stranger)
+      const run = yield* one(begin())
+      const keys = (heard: Heard) =>
+        heard.changes.flatMap((change) => [...(change.keys ?? []), ...(change.appended ?? []).map(({ key }) => key)])
+      yield* until(() => keys(far).includes(run.key))
+      expect(keys(strange)).toEqual([])
     })
   )
 

@@ -14,9 +14,9 @@ import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import pg from "pg"
-import type { Change } from "../RunStore.js"
+import type { Appended, Change } from "../RunStore.js"
 import { faultOf, type PgFault, settings } from "./pgClient.js"
-import { channel, decode, greeting } from "./sqlNotices.js"
+import { decode, greeting } from "./sqlNotices.js"
 
 const anything: Change = { work: true, left: true }
 
@@ -26,7 +26,14 @@ const pulse = Duration.seconds(2)
 /** For how long a process that says nothing is taken to be there. */
 const presence = Duration.seconds(7)
 
+/** How many runs, and how many of their events, nobody has looked at yet before it is no longer told which. */
 const maxUnseen = 10_000
+
+/**
+ * How long the server waits for a listener that does not read (milliseconds). Meanwhile it has to keep everything that
+ * anybody announces.
+ */
+const stalledMs = 60_000
 
 /** The longest rest between two tries to connect. */
 const rest = Duration.millis(500)
@@ -38,7 +45,7 @@ const ask = (client: pg.Client, text: string): Effect.Effect<void, PgFault> =>
   })
 
 const connect = (
-  url: Redacted.Redacted,
+  { channel, url }: Pick<Options, "channel" | "url">,
   listeners: { readonly onMessage: (message: string) => void; readonly onEnd: (error: PgFault) => void }
 ): Effect.Effect<pg.Client, PgFault, Scope.Scope> =>
   Effect.acquireRelease(
@@ -60,28 +67,48 @@ const connect = (
         catch: (error) => faultOf(error instanceof Error ? error : new Error(String(error)))
       })
     ),
-    Effect.tap((client) => ask(client, `LISTEN ${channel}`))
+    Effect.tap((client) => ask(client, `SET tcp_user_timeout = ${stalledMs}; LISTEN ${channel}`))
   )
 
 /** Changes that nobody has looked at yet, as one: it does not grow with the time that nobody looks. */
 class Unseen {
   private keys: Set<number> | undefined = new Set()
+  private appended: Array<Appended> = []
+  private events = 0
   private work = false
   private left = false
+  private lost = false
 
-  add({ keys, left, work }: Change): void {
+  add({ appended = [], keys, left, lost = false, work }: Change): void {
     this.work ||= work
     this.left ||= left
+    this.lost ||= lost
     if (keys === undefined) this.keys = undefined
     for (const key of keys ?? []) this.keys?.add(key)
-    if ((this.keys?.size ?? 0) > maxUnseen) this.keys = undefined
+    for (const one of appended) {
+      this.appended.push(one)
+      this.events += one.count
+    }
+    if ((this.keys?.size ?? 0) <= maxUnseen && this.events <= maxUnseen) return
+    this.keys = undefined
+    this.appended = []
+    this.events = 0
+    this.lost = true
   }
 
   take(): Change {
-    const { keys, left, work } = this
+    const { appended, keys, left, lost, work } = this
     this.keys = new Set()
-    this.work = this.left = false
-    return { ...(keys !== undefined && { keys: [...keys] }), work, left }
+    this.appended = []
+    this.events = 0
+    this.work = this.left = this.lost = false
+    return {
+      ...(keys !== undefined && { keys: [...keys] }),
+      ...(appended.length > 0 && { appended }),
+      lost,
+      work,
+      left
+    }
   }
 }
 
@@ -99,22 +126,24 @@ class Others {
   }
 }
 
-const isNothing = ({ keys, left, work }: Change): boolean => keys?.length === 0 && !work && !left
+const isNothing = ({ appended, keys, left, work }: Change): boolean =>
+  keys?.length === 0 && appended === undefined && !work && !left
 
 /** What is said on one connection, for as long as it lasts. */
-const session = (url: Redacted.Redacted, sender: string, others: Others): Stream.Stream<Change, PgFault> =>
+const session = (options: Options, others: Others): Stream.Stream<Change, PgFault> =>
   Stream.unwrapScoped(
     Effect.gen(function* () {
       const clock = yield* Effect.clock
       const unseen = new Unseen()
       const heard = yield* Mailbox.make<void, PgFault>({ capacity: 1, strategy: "dropping" })
-      const client = yield* connect(url, {
+      const client = yield* connect(options, {
         onMessage: (message) => {
-          const said = decode(message)
-          if (said.sender === sender) return
-          others.heard(said.sender, clock.unsafeCurrentTimeMillis())
-          if (isNothing(said.change)) return
-          unseen.add(said.change)
+          const { change, sender } = decode(message)
+          if (sender === options.sender) return
+          others.heard(sender, clock.unsafeCurrentTimeMillis())
+          const said = change()
+          if (isNothing(said)) return
+          unseen.add(said)
           heard.unsafeOffer(undefined)
         },
         onEnd: (fault) => {
@@ -122,9 +151,9 @@ const session = (url: Redacted.Redacted, sender: string, others: Others): Stream
         }
       })
       // What was committed before there was somebody to listen.
-      unseen.add(anything)
+      unseen.add({ ...anything, lost: true })
       heard.unsafeOffer(undefined)
-      yield* ask(client, `NOTIFY ${channel}, '${greeting(sender)}'`).pipe(
+      yield* ask(client, `NOTIFY ${options.channel}, '${greeting(options.sender)}'`).pipe(
         Effect.repeat(Schedule.spaced(pulse)),
         Effect.catchAll((fault) => heard.fail(fault)),
         Effect.forkScoped
@@ -146,21 +175,30 @@ export interface Listener {
 }
 
 /**
+ * `channel` and `sender` are words; `pollMs` is in milliseconds.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Options {
+  readonly url: Redacted.Redacted
+  readonly channel: string
+  readonly sender: string
+  readonly pollMs: number
+}
+
+/**
  * A listener that listens while its changes are read. Others are those that are not `sender`.
  *
  * @since 0.1.0
  * @category constructors
  */
-export const make = (options: {
-  readonly url: Redacted.Redacted
-  readonly sender: string
-  readonly pollMs: number
-}): Listener => {
+export const make = (options: Options): Listener => {
   const others = new Others()
   return {
     changes: Stream.merge(
       Stream.retry(
-        session(options.url, options.sender, others),
+        session(options, others),
         Schedule.exponential(Duration.millis(20), 2).pipe(Schedule.union(Schedule.spaced(rest)))
       ).pipe(Stream.orDie),
       Stream.as(Stream.fromSchedule(Schedule.spaced(Duration.millis(options.pollMs))), anything)

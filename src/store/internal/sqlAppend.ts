@@ -1,7 +1,7 @@
 /**
  * Group commit. One statement moves the rows of all runs of a batch that may be moved; what does not come back was
- * refused and drops out alone. The events of the others follow in multi-row inserts of fixed sizes, so that every
- * statement is prepared once.
+ * refused and drops out alone. The events of the others follow in inserts of many rows, so made that every statement is
+ * prepared once.
  *
  * @since 0.1.0
  */
@@ -16,10 +16,10 @@ import * as Option from "effect/Option"
 import * as Status from "../../domain/RunStatus.js"
 import type { ToolConflict } from "../../tool/Tool.js"
 import type { EncodedAppend, EncodedChange } from "../Encoded.js"
-import type { AppendOutcome, Change, StoredEvent } from "../RunStore.js"
+import type { AppendOutcome, StoredEvent } from "../RunStore.js"
 import { program, type SqlClock } from "./sqlClock.js"
 import * as Locks from "./sqlLocks.js"
-import type { Announce } from "./sqlNotices.js"
+import type { Announce, Notice } from "./sqlNotices.js"
 import type { Transaction } from "./sqlTransaction.js"
 
 /** The names of the fields of a batch's element, by their place in it. */
@@ -114,22 +114,48 @@ interface Placed {
   readonly events: ReadonlyArray<Omit<StoredEvent, "seq">>
 }
 
-const insertSizes = [500, 50, 5, 1] as const
-const insertColumns = 5
-
 /**
- * Makes the function that inserts events, in statements of fixed sizes.
+ * Makes the function that inserts events: in one statement of columns where a database takes arrays, and otherwise in
+ * statements of fixed sizes.
  *
  * @since 0.1.0
  * @category statements
  */
-export const makeInsertEvents = (sql: SqlClient.SqlClient) => {
+export const makeInsertEvents = (sql: SqlClient.SqlClient): InsertEvents =>
+  sql.onDialectOrElse({ pg: () => insertColumnsOf(sql), orElse: () => insertRowsOf(sql) })
+
+type InsertEvents = (connection: Connection, placed: ReadonlyArray<Placed>) => Effect.Effect<void, SqlError>
+
+const insertColumnsOf = (sql: SqlClient.SqlClient): InsertEvents => {
+  const text = sql`INSERT INTO events (run_key, seq, type, json, created_at) SELECT * FROM unnest(
+    CAST(${""} AS BIGINT[]), CAST(${""} AS BIGINT[]), CAST(${""} AS TEXT[]), CAST(${""} AS TEXT[]), CAST(${""} AS BIGINT[])
+  )`.compile()[0]
+  return (connection, placed) => {
+    const rows = placed.flatMap(({ after, events, key }) =>
+      events.map((event, index) => ({ ...event, key, seq: after + index + 1 }))
+    )
+    if (rows.length === 0) return Effect.void
+    const columns = [
+      rows.map(({ key }) => key),
+      rows.map(({ seq }) => seq),
+      rows.map(({ type }) => type),
+      rows.map(({ json }) => json),
+      rows.map(({ createdAt }) => createdAt)
+    ]
+    return Effect.asVoid(connection.execute(text, columns, undefined))
+  }
+}
+
+const insertSizes = [500, 50, 5, 1] as const
+const insertWidth = 5
+
+const insertRowsOf = (sql: SqlClient.SqlClient): InsertEvents => {
   const blank = { run_key: 0, seq: 0, type: "", json: "", created_at: 0 }
   const statements = insertSizes.map((size) => {
     const rows = Array.from({ length: size }, () => blank)
     return { size, text: sql`INSERT INTO events ${sql.insert(rows)}`.compile()[0] }
   })
-  return (connection: Connection, placed: ReadonlyArray<Placed>): Effect.Effect<void, SqlError> => {
+  return (connection, placed) => {
     const values: Array<string | number> = []
     for (const { after, events, key } of placed) {
       for (const [index, event] of events.entries()) {
@@ -139,7 +165,7 @@ export const makeInsertEvents = (sql: SqlClient.SqlClient) => {
     const inserts: Array<Effect.Effect<unknown, SqlError>> = []
     let start = 0
     for (const { size, text } of statements) {
-      const width = size * insertColumns
+      const width = size * insertWidth
       for (; values.length - start >= width; start += width) {
         inserts.push(connection.execute(text, values.slice(start, start + width), undefined))
       }
@@ -323,7 +349,7 @@ export const make = (sql: SqlClient.SqlClient, transaction: Transaction, clock: 
         Effect.forEach(accepted, (append) => (hasExtras(append) ? storeExtras(sql, append) : Effect.void), {
           discard: true
         }),
-        announce(changeOf(accepted))
+        announce(noticeOf(accepted))
       )
     )
 
@@ -377,8 +403,8 @@ export const make = (sql: SqlClient.SqlClient, transaction: Transaction, clock: 
 /** Whether an append makes work for somebody: it queues a run, or makes room for one. */
 const makesWork = ({ set }: EncodedAppend): boolean => set !== undefined && !Status.isExecuting(set.status)
 
-const changeOf = (accepted: ReadonlyArray<EncodedAppend>): Change => ({
-  keys: accepted.map(({ key }) => key),
+const noticeOf = (accepted: ReadonlyArray<EncodedAppend & { readonly after: number }>): Notice => ({
+  appended: accepted,
   work: accepted.some(makesWork),
   left: accepted.some(({ set }) => set?.lease === null && Status.isExecuting(set.status))
 })

@@ -11,6 +11,7 @@ import { ReadClient, WriteClient } from "../../tool/SqlClients.js"
 import { StoreError } from "../RunStore.js"
 import { refail, retryBusy } from "./sqlErrors.js"
 import * as Locks from "./sqlLocks.js"
+import * as SqlNotices from "./sqlNotices.js"
 import * as SqlTransaction from "./sqlTransaction.js"
 
 // In PostgreSQL an INTEGER has 32 bits, which times and keys pass; flags are INTEGER everywhere.
@@ -218,7 +219,7 @@ export const migrate: Effect.Effect<void, StoreError, WriteClient> = Effect.gen(
           created_at TIMESTAMPTZ NOT NULL DEFAULT now(),
           name TEXT NOT NULL
         )`
-      ),
+      ).pipe(Effect.zipRight(SqlNotices.prepare(sql))),
     orElse: () => Effect.void
   })
   const steps = Migrator.make({})({ loader: Migrator.fromRecord(migrations), table }).pipe(

@@ -10,6 +10,7 @@ import * as Status from "../../domain/RunStatus.js"
 import type { Encoded, EncodedBase } from "../Encoded.js"
 import type { DeleteOutcome, ExpireOutcome } from "../RunStore.js"
 import * as Locks from "./sqlLocks.js"
+import type { Announce } from "./sqlNotices.js"
 import { type RawRun, runColumns, toRun } from "./sqlRows.js"
 import type { Transaction } from "./sqlTransaction.js"
 
@@ -22,7 +23,12 @@ const spare = { pages: 256, part: 0.1 }
  * @since 0.1.0
  * @category constructors
  */
-export const make = (sql: SqlClient.SqlClient, read: SqlClient.SqlClient, transaction: Transaction) => {
+export const make = (
+  sql: SqlClient.SqlClient,
+  read: SqlClient.SqlClient,
+  transaction: Transaction,
+  announce: Announce
+) => {
   const columns = sql.literal(runColumns)
 
   const removeRow = ({ assistantMessageId, conversationId, key, ord, userMessageId }: ReturnType<typeof toRun>) =>
@@ -31,6 +37,7 @@ export const make = (sql: SqlClient.SqlClient, read: SqlClient.SqlClient, transa
       yield* sql`DELETE FROM compactions WHERE conversation_id = ${conversationId}
         AND upto_key IN (SELECT key FROM runs WHERE conversation_id = ${conversationId} AND ord >= ${ord})`
       yield* sql`DELETE FROM runs WHERE key = ${key}`
+      yield* announce({ keys: [key], work: false, left: false })
       yield* sql`DELETE FROM messages WHERE message_id IN (${assistantMessageId}, ${userMessageId})
         AND NOT EXISTS (SELECT 1 FROM runs
           WHERE conversation_id = ${conversationId} AND user_message_id = messages.message_id)`
