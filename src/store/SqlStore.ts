@@ -8,12 +8,14 @@ import type { SqlError } from "@effect/sql/SqlError"
 import type { Fragment } from "@effect/sql/Statement"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import type * as Stream from "effect/Stream"
 import { ReadClient, WriteClient } from "../tool/SqlClients.js"
 import {
   type Encoded,
   type EncodedBase,
   type EncodedInput,
+  type EncodedRow,
   type EncodedSide,
   type EncodedTurn,
   makeEncoded
@@ -39,6 +41,7 @@ import {
   toRun
 } from "./internal/sqlRows.js"
 import * as SqlTransaction from "./internal/sqlTransaction.js"
+import { findWritten, repeatable } from "./internal/sqlTransaction.js"
 import { type Census, type Change, type Compaction, type DeleteOutcome, RunStore, type StoreError } from "./RunStore.js"
 
 const quiet = Effect.withTracerEnabled(false)
@@ -113,12 +116,21 @@ const makeDriver = Effect.fnUntraced(function* ({
       ? sql.literal("")
       : sql`AND (${executing} AND owner = ${owner}) * ${sql.literal(String(among))} <= (${executing})`
 
+  /** A claim is named by the epoch that it gave to the run. Whoever still writes it holds the row. */
+  const claimed = (owner: string) =>
+    findWritten(isTaken, ({ epoch, key }) =>
+      Effect.map(write<RawRun>`SELECT ${columns} FROM runs WHERE key = ${key} FOR UPDATE`, (rows) =>
+        Option.filter(Option.fromNullable(firstRun(rows)), (run) => run.epoch === epoch && run.owner === owner)
+      )
+    )
+
   const claimNext = ({ maxConcurrent, maxPerUser, owner, started, ttlMs }: ClaimQueued, among: number) =>
-    beside(() =>
-      Effect.gen(function* () {
-        yield* Locks.admission(write)
-        const now = yield* clock.now
-        const rows = yield* write<RawRun>`
+    beside(
+      () =>
+        Effect.gen(function* () {
+          yield* Locks.admission(write)
+          const now = yield* clock.now
+          const rows = yield* write<RawRun>`
           UPDATE runs SET status = 'running', started = 1 + (SELECT MAX(started) FROM runs), epoch = epoch + 1, last_seq = last_seq + 1,
             owner = ${owner}, lease_expires_at = ${now + ttlMs}, updated_at = ${now}
           WHERE key = (
@@ -137,16 +149,17 @@ const makeDriver = Effect.fnUntraced(function* ({
               (SELECT MAX(mine.started) FROM runs AS mine WHERE mine.user_id = q.user_id), q.ord, q.key LIMIT 1
             ${skipQueued}
           ) RETURNING ${columns}`
-        const run = firstRun(rows)
-        if (run !== undefined) {
-          const { json, type } = started
-          const event = { run_key: run.key, seq: run.lastSeq, type, json, created_at: now }
-          yield* write`INSERT INTO events ${write.insert(event)}`
-          const told = { key: run.key, after: run.lastSeq - 1, events: [{ type, json, createdAt: now }] }
-          yield* announce({ appended: [told], work: false, left: false })
-        }
-        return run
-      })
+          const run = firstRun(rows)
+          if (run !== undefined) {
+            const { json, type } = started
+            const event = { run_key: run.key, seq: run.lastSeq, type, json, created_at: now }
+            yield* write`INSERT INTO events ${write.insert(event)}`
+            const told = { key: run.key, after: run.lastSeq - 1, events: [{ type, json, createdAt: now }] }
+            yield* announce({ appended: [told], work: false, left: false })
+          }
+          return run
+        }),
+      claimed(owner)
     )
 
   /** Who has more than its share lets the others go first. */
@@ -168,32 +181,80 @@ const makeDriver = Effect.fnUntraced(function* ({
       ifAny(
         sql`SELECT 1 FROM runs WHERE ${abandoned(now, dead)} LIMIT 1`,
         beside(
-          () => write<RawRun>`
-            UPDATE runs SET epoch = epoch + 1, owner = ${owner}, lease_expires_at = ${then}
-            WHERE key = (SELECT key FROM runs WHERE ${abandoned(now, dead)} ORDER BY ord, key LIMIT 1 ${skipLocked})
-            RETURNING ${columns}`
+          () =>
+            Effect.map(
+              write<RawRun>`
+                UPDATE runs SET epoch = epoch + 1, owner = ${owner}, lease_expires_at = ${then}
+                WHERE key = (SELECT key FROM runs WHERE ${abandoned(now, dead)} ORDER BY ord, key LIMIT 1 ${skipLocked})
+                RETURNING ${columns}`,
+              firstRun
+            ),
+          claimed(owner)
         )
       )
-    ).pipe(Effect.map((rows) => firstRun(rows ?? [])))
+    )
 
   const removeConversation = (conversationId: string, userId: string): Effect.Effect<DeleteOutcome, SqlError> =>
-    beside(() =>
-      Effect.gen(function* () {
-        yield* Locks.conversation(write, conversationId)
-        const [found] = yield* write<{ readonly active: number }>`
+    beside(
+      () =>
+        Effect.gen(function* () {
+          yield* Locks.conversation(write, conversationId)
+          const [found] = yield* write<{ readonly active: number }>`
           SELECT CASE WHEN EXISTS (
             SELECT 1 FROM runs WHERE conversation_id = conversations.conversation_id
               AND status IN ('queued', 'running', 'streaming', 'waiting_approval')
           ) THEN 1 ELSE 0 END AS active
           FROM conversations WHERE conversation_id = ${conversationId} AND user_id = ${userId}`
-        if (found === undefined) return "unknown"
-        if (found.active === 1) return "active"
-        const runs = yield* write<{ readonly key: number | string }>`
+          if (found === undefined) return "unknown"
+          if (found.active === 1) return "active"
+          const runs = yield* write<{ readonly key: number | string }>`
           SELECT key FROM runs WHERE conversation_id = ${conversationId}`
-        yield* announce({ keys: runs.map(({ key }) => Number(key)), work: false, left: false })
-        yield* write`DELETE FROM conversations WHERE conversation_id = ${conversationId}`
-        return "deleted"
-      })
+          yield* announce({ keys: runs.map(({ key }) => Number(key)), work: false, left: false })
+          yield* write`DELETE FROM conversations WHERE conversation_id = ${conversationId}`
+          return "deleted"
+        }),
+      findWritten(isDeleted, (deleted) =>
+        Effect.zipRight(
+          Locks.conversation(write, conversationId),
+          Effect.map(write`SELECT 1 FROM conversations WHERE conversation_id = ${conversationId}`, (rows) =>
+            rows.length === 0 ? Option.some(deleted) : Option.none()
+          )
+        )
+      )
+    )
+
+  const saveCompaction = ({
+    conversationId,
+    madeAt,
+    madeIn,
+    summary,
+    uptoIteration,
+    uptoRunId
+  }: Compaction): Effect.Effect<void, SqlError> =>
+    beside(
+      () =>
+        Effect.zipRight(
+          Locks.conversation(write, conversationId),
+          Effect.asVoid(write`
+            INSERT INTO compactions (conversation_id, upto_key, upto_iteration, summary, made_in_key, made_at)
+            SELECT upto.conversation_id, upto.key, CAST(${uptoIteration} AS INTEGER), ${summary}, maker.key,
+              CAST(${madeAt} AS INTEGER)
+            FROM runs AS upto JOIN runs AS maker ON maker.conversation_id = upto.conversation_id
+            WHERE upto.conversation_id = ${conversationId} AND upto.run_id = ${uptoRunId}
+              AND maker.run_id = ${madeIn}`)
+        ),
+      () =>
+        Effect.zipRight(
+          Locks.conversation(write, conversationId),
+          Effect.map(
+            write`SELECT 1 FROM compactions
+              JOIN runs AS upto ON upto.key = upto_key JOIN runs AS maker ON maker.key = made_in_key
+              WHERE compactions.conversation_id = ${conversationId} AND upto.run_id = ${uptoRunId}
+                AND upto_iteration = ${uptoIteration} AND summary = ${summary}
+                AND maker.run_id = ${madeIn} AND made_at = ${madeAt}`,
+            (rows) => (rows.length > 0 ? Option.some(undefined) : Option.none())
+          )
+        )
     )
 
   const size: Effect.Effect<Pick<Census, "bytes" | "freeBytes">, SqlError> = sql.onDialectOrElse({
@@ -225,7 +286,8 @@ const makeDriver = Effect.fnUntraced(function* ({
           Effect.asVoid(
             transaction(
               () => write`UPDATE runs SET lease_expires_at = ${then}
-                WHERE owner = ${owner} AND status IN ('running', 'streaming')`
+                WHERE owner = ${owner} AND status IN ('running', 'streaming')`,
+              repeatable
             )
           )
         )
@@ -242,11 +304,13 @@ const makeDriver = Effect.fnUntraced(function* ({
     release: ({ epoch, key }) =>
       written("release")(
         Effect.asVoid(
-          transaction(() =>
-            Effect.zipRight(
-              write`UPDATE runs SET owner = NULL, lease_expires_at = NULL WHERE key = ${key} AND epoch = ${epoch}`,
-              announce({ keys: [], work: false, left: true })
-            )
+          transaction(
+            () =>
+              Effect.zipRight(
+                write`UPDATE runs SET owner = NULL, lease_expires_at = NULL WHERE key = ${key} AND epoch = ${epoch}`,
+                announce({ keys: [], work: false, left: true })
+              ),
+            repeatable
           )
         )
       ),
@@ -370,7 +434,8 @@ const makeDriver = Effect.fnUntraced(function* ({
         Effect.map(
           beside(
             () => write`UPDATE conversations SET title = ${title}
-              WHERE conversation_id = ${conversationId} AND user_id = ${userId} RETURNING conversation_id`
+              WHERE conversation_id = ${conversationId} AND user_id = ${userId} RETURNING conversation_id`,
+            repeatable
           ),
           (rows) => first(rows) !== undefined
         )
@@ -385,20 +450,7 @@ const makeDriver = Effect.fnUntraced(function* ({
           JOIN runs AS upto ON upto.key = upto_key JOIN runs AS maker ON maker.key = made_in_key
           WHERE compactions.conversation_id = ${conversationId} ORDER BY compactions.id`
       ),
-    saveCompaction: ({ conversationId, madeAt, madeIn, summary, uptoIteration, uptoRunId }) =>
-      written("saveCompaction")(
-        Effect.asVoid(
-          beside(
-            () => write`
-              INSERT INTO compactions (conversation_id, upto_key, upto_iteration, summary, made_in_key, made_at)
-              SELECT upto.conversation_id, upto.key, CAST(${uptoIteration} AS INTEGER), ${summary}, maker.key,
-                CAST(${madeAt} AS INTEGER)
-              FROM runs AS upto JOIN runs AS maker ON maker.conversation_id = upto.conversation_id
-              WHERE upto.conversation_id = ${conversationId} AND upto.run_id = ${uptoRunId}
-                AND maker.run_id = ${madeIn}`
-          )
-        )
-      ),
+    saveCompaction: (compaction) => written("saveCompaction")(saveCompaction(compaction)),
     census: reading("census")(
       Effect.gen(function* () {
         const counts = yield* sql<{ readonly status: keyof Census; readonly n: number | string }>`
@@ -420,6 +472,10 @@ const makeDriver = Effect.fnUntraced(function* ({
   }
   return driver
 })
+
+const isTaken = (run: EncodedRow | undefined): run is EncodedRow => run !== undefined
+
+const isDeleted = (outcome: DeleteOutcome): outcome is "deleted" => outcome === "deleted"
 
 /**
  * Brings the tables up to date. Fails for a database that is broken or that a newer version has changed.

@@ -274,20 +274,6 @@ describePostgres("a store in PostgreSQL", () => {
     })
   )
 
-  it.scopedLive("an append whose answer was lost fails as unavailable, and is not written twice", () =>
-    Effect.gen(function* () {
-      const wire = yield* Wire.make(yield* database)
-      const one = yield* opened(wire.url)
-      const run = yield* one(begin())
-      const what = { key: run.key, epoch: run.epoch, expectedSeq: run.lastSeq, events: texts(3), set: running }
-      wire.loseAnswerTo("COMMIT")
-      const error = yield* Effect.flip(one(append(what)))
-      expect(error).toMatchObject({ _tag: "StoreError", reason: "unavailable", method: "append" })
-      expect(yield* one(append(what))).toEqual({ _tag: "Moved", lastSeq: run.lastSeq + 3 })
-      expect((yield* one.store.events({ key: run.key, after: 0, limit: 100 })).length).toBe(run.lastSeq + 3)
-    })
-  )
-
   it.scopedLive("an append whose connection was lost before the commit is done once", () =>
     Effect.gen(function* () {
       const wire = yield* Wire.make(yield* database)

@@ -20,7 +20,7 @@ import type { AppendOutcome, StoredEvent } from "../RunStore.js"
 import { program, type SqlClock } from "./sqlClock.js"
 import * as Locks from "./sqlLocks.js"
 import type { Announce, Notice } from "./sqlNotices.js"
-import type { Transaction } from "./sqlTransaction.js"
+import type { Find, Transaction } from "./sqlTransaction.js"
 
 /** The names of the fields of a batch's element, by their place in it. */
 const fields = [
@@ -353,13 +353,41 @@ export const make = (sql: SqlClient.SqlClient, transaction: Transaction, clock: 
       )
     )
 
+  /**
+   * A batch is stored as a whole or not at all, so one event of it tells: there is no other that says the same, was made
+   * at the same moment and, where the append takes the run, leaves it with the same owner.
+   */
+  const stored =
+    (rounds: ReadonlyArray<ReadonlyArray<Placing>>, outcomes: ReadonlyArray<AppendOutcome>): Find<void> =>
+    () =>
+      Effect.gen(function* () {
+        const accepted = rounds.flat().flatMap(({ append, index }) => {
+          const outcome = outcomes[index]
+          return outcome?._tag === "Appended" ? [{ append, last: append.events.at(-1), seq: outcome.lastSeq }] : []
+        })
+        if (accepted.length === 0) return Option.some(undefined)
+        const witness = accepted.find(({ last }) => last !== undefined)
+        if (witness?.last === undefined) return Option.none()
+        const { append, last, seq } = witness
+        // Whoever still writes it holds the row.
+        const [row] = yield* sql<{ readonly owner: string | null }>`
+          SELECT owner FROM runs WHERE key = ${append.key} FOR UPDATE`
+        const [event] = yield* sql<{ readonly json: string; readonly createdAt: number | string }>`
+          SELECT json, created_at AS "createdAt" FROM events WHERE run_key = ${append.key} AND seq = ${seq}`
+        const taken = append.set?.lease == null || append.set.lease.owner === row?.owner
+        const isSame = taken && event?.json === last.json && Number(event.createdAt) === last.createdAt
+        return isSame ? Option.some(undefined) : Option.none()
+      })
+
   const plain = (rounds: ReadonlyArray<ReadonlyArray<Placing>>, outcomes: Array<AppendOutcome>) =>
-    transaction((connection) =>
-      Effect.forEach(
-        rounds,
-        (round) => Effect.flatMap(move(connection, round, outcomes), (accepted) => store(connection, accepted)),
-        { discard: true }
-      )
+    transaction<void, SqlError>(
+      (connection) =>
+        Effect.forEach(
+          rounds,
+          (round) => Effect.flatMap(move(connection, round, outcomes), (accepted) => store(connection, accepted)),
+          { discard: true }
+        ),
+      stored(rounds, outcomes)
     ).pipe(quiet)
 
   const together = (
@@ -367,15 +395,17 @@ export const make = (sql: SqlClient.SqlClient, transaction: Transaction, clock: 
     within: Effect.Effect<void, ToolConflict>,
     outcomes: Array<AppendOutcome>
   ) =>
-    transaction((connection) =>
-      Effect.forEach(
-        rounds,
-        (round) =>
-          Effect.flatMap(quiet(move(connection, round, outcomes)), (accepted) =>
-            accepted.length === 0 ? Effect.void : Effect.zipRight(within, quiet(store(connection, accepted)))
-          ),
-        { discard: true }
-      )
+    transaction<void, SqlError | ToolConflict>(
+      (connection) =>
+        Effect.forEach(
+          rounds,
+          (round) =>
+            Effect.flatMap(quiet(move(connection, round, outcomes)), (accepted) =>
+              accepted.length === 0 ? Effect.void : Effect.zipRight(within, quiet(store(connection, accepted)))
+            ),
+          { discard: true }
+        ),
+      stored(rounds, outcomes)
     ).pipe(
       // What the database itself says to a statement of a tool is no fault of the tool.
       Effect.catchSomeDefect((defect) => (isSqlError(defect) ? Option.some(Effect.fail(defect)) : Option.none())),

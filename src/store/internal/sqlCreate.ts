@@ -4,15 +4,17 @@
  * @since 0.1.0
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
+import type { Connection } from "@effect/sql/SqlConnection"
 import type { SqlError } from "@effect/sql/SqlError"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import type { EncodedCreate, EncodedCreateOutcome } from "../Encoded.js"
 import { makeInsertEvents } from "./sqlAppend.js"
 import type { SqlClock } from "./sqlClock.js"
 import * as Locks from "./sqlLocks.js"
 import type { Announce } from "./sqlNotices.js"
 import { type RawRun, runColumns, toRun } from "./sqlRows.js"
-import type { Transaction } from "./sqlTransaction.js"
+import { type Find, findWritten, type Transaction } from "./sqlTransaction.js"
 
 interface Place {
   readonly existing: boolean
@@ -82,11 +84,13 @@ export const make = (sql: SqlClient.SqlClient, transaction: Transaction, clock: 
           (rows) => rows.length > 0
         )
 
+  /** Also keeps two requests with one key apart. */
+  const alone = ({ conversationId }: EncodedCreate) =>
+    Effect.zipRight(Locks.conversation(sql, conversationId), Locks.admission(sql))
+
   const checked = (run: EncodedCreate): Effect.Effect<EncodedCreateOutcome | Place, SqlError> =>
     Effect.gen(function* () {
-      yield* Locks.conversation(sql, run.conversationId)
-      // Also keeps two requests with one key apart.
-      yield* Locks.admission(sql)
+      yield* alone(run)
       const duplicate = yield* used(run)
       if (duplicate !== undefined) return duplicate
       if (run.onlyRepeated === true) return { _tag: "New" }
@@ -200,20 +204,36 @@ export const make = (sql: SqlClient.SqlClient, transaction: Transaction, clock: 
       return { key, row }
     })
 
-  return (run: EncodedCreate): Effect.Effect<EncodedCreateOutcome, SqlError> =>
-    transaction((connection) =>
-      Effect.gen(function* () {
-        const place = yield* checked(run)
-        if ("_tag" in place) return place
-        const { key, row } = yield* written(run, place)
-        yield* insertEvents(connection, [{ key, after: 0, events: run.events }])
-        yield* announce({ keys: [key], work: true, left: false })
-        return row === undefined
-          ? yield* Effect.dieMessage("A run that was inserted is not there")
-          : ({ _tag: "Created", row: toRun(row) } as const)
-      })
+  const made = (connection: Connection, run: EncodedCreate): Effect.Effect<EncodedCreateOutcome, SqlError> =>
+    Effect.gen(function* () {
+      const place = yield* checked(run)
+      if ("_tag" in place) return place
+      const { key, row } = yield* written(run, place)
+      yield* insertEvents(connection, [{ key, after: 0, events: run.events }])
+      yield* announce({ keys: [key], work: true, left: false })
+      return row === undefined
+        ? yield* Effect.dieMessage("A run that was inserted is not there")
+        : ({ _tag: "Created", row: toRun(row) } as const)
+    })
+
+  /** The run under its id, which nobody gives to another. It may have begun meanwhile. */
+  const stored = (run: EncodedCreate): Find<EncodedCreateOutcome> =>
+    findWritten(isCreated, () =>
+      Effect.zipRight(
+        alone(run),
+        Effect.map(sql<RawRun>`SELECT ${columns} FROM runs WHERE run_id = ${run.runId}`, ([row]) =>
+          row === undefined ? Option.none() : Option.some({ _tag: "Created" as const, row: toRun(row) })
+        )
+      )
     )
+
+  return (run: EncodedCreate): Effect.Effect<EncodedCreateOutcome, SqlError> =>
+    transaction((connection) => made(connection, run), stored(run))
 }
+
+type Created = Extract<EncodedCreateOutcome, { readonly _tag: "Created" | "Duplicate" }>
+
+const isCreated = (outcome: EncodedCreateOutcome): outcome is Created => outcome._tag === "Created"
 
 const message = (id: string, conversationId: string, role: string, content: string, createdAt: number) => ({
   message_id: id,

@@ -6,13 +6,14 @@
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type { SqlError } from "@effect/sql/SqlError"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Status from "../../domain/RunStatus.js"
 import type { Encoded, EncodedBase } from "../Encoded.js"
 import type { DeleteOutcome, ExpireOutcome } from "../RunStore.js"
 import * as Locks from "./sqlLocks.js"
 import type { Announce } from "./sqlNotices.js"
 import { type RawRun, runColumns, toRun } from "./sqlRows.js"
-import type { Transaction } from "./sqlTransaction.js"
+import { findWritten, type Transaction } from "./sqlTransaction.js"
 
 /** Unused pages that are kept, so that what comes finds room: so many, and this part of the file. */
 const spare = { pages: 256, part: 0.1 }
@@ -44,17 +45,26 @@ export const make = (
     })
 
   const remove = (runId: string, userId: string): Effect.Effect<DeleteOutcome, SqlError> =>
-    transaction(() =>
-      Effect.gen(function* () {
-        yield* Locks.conversationsOf(sql, { runId })
-        const [found] = yield* sql<RawRun>`
+    transaction(
+      () =>
+        Effect.gen(function* () {
+          yield* Locks.conversationsOf(sql, { runId })
+          const [found] = yield* sql<RawRun>`
           SELECT ${columns} FROM runs WHERE run_id = ${runId} AND user_id = ${userId}`
-        if (found === undefined) return "unknown"
-        const run = toRun(found)
-        if (!Status.isEnded(run.status)) return "active"
-        yield* removeRow(run)
-        return "deleted"
-      })
+          if (found === undefined) return "unknown"
+          const run = toRun(found)
+          if (!Status.isEnded(run.status)) return "active"
+          yield* removeRow(run)
+          return "deleted"
+        }),
+      findWritten(isDeleted, (deleted) =>
+        Effect.zipRight(
+          Locks.conversationsOf(sql, { runId }),
+          Effect.map(sql`SELECT 1 FROM runs WHERE run_id = ${runId} FOR UPDATE`, (rows) =>
+            rows.length === 0 ? Option.some(deleted) : Option.none()
+          )
+        )
+      )
     )
 
   const outlived = ({ behind, endedBefore, limit, what }: Parameters<Encoded["outlived"]>[0]) =>
@@ -72,17 +82,25 @@ export const make = (
     lastSeq: number,
     { seq, state, turns }: EncodedBase
   ): Effect.Effect<boolean, SqlError> =>
-    transaction(() =>
-      Effect.gen(function* () {
-        const moved = yield* sql`UPDATE runs SET compacted_seq = ${seq}
+    transaction(
+      () =>
+        Effect.gen(function* () {
+          const moved = yield* sql`UPDATE runs SET compacted_seq = ${seq}
           WHERE key = ${key} AND last_seq = ${lastSeq} AND last_seq >= ${seq} AND compacted_seq < ${seq}
             AND ended_at IS NOT NULL RETURNING key`
-        if (moved.length === 0) return false
-        yield* sql`INSERT INTO bases ${sql.insert({ run_key: key, seq, turns, state, trimmed: 0 })}
+          if (moved.length === 0) return false
+          yield* sql`INSERT INTO bases ${sql.insert({ run_key: key, seq, turns, state, trimmed: 0 })}
           ON CONFLICT (run_key) DO UPDATE SET
             seq = excluded.seq, turns = excluded.turns, state = excluded.state, trimmed = 0`
-        return true
-      })
+          return true
+        }),
+      // What stands at the seq already was put there by this, or comes to the same.
+      findWritten(isTrue, (done) =>
+        Effect.map(
+          sql<{ readonly seq: number }>`SELECT compacted_seq AS seq FROM runs WHERE key = ${key} FOR UPDATE`,
+          ([row]) => (row?.seq === seq ? Option.some(done) : Option.none())
+        )
+      )
     )
 
   /** The events of a run up to a seq, the first ones first; answers how many there were. */
@@ -161,3 +179,7 @@ export const make = (
     reclaim: sql.onDialectOrElse({ sqlite: () => reclaim, orElse: () => () => Effect.succeed(0) })
   }
 }
+
+const isTrue = (done: boolean): done is true => done
+
+const isDeleted = (outcome: DeleteOutcome): outcome is "deleted" => outcome === "deleted"

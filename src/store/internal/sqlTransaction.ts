@@ -9,6 +9,7 @@ import type { Connection } from "@effect/sql/SqlConnection"
 import { SqlError } from "@effect/sql/SqlError"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import type * as Scope from "effect/Scope"
 import { busyWaits, isBusy, isLost } from "./sqlErrors.js"
@@ -18,12 +19,48 @@ type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, 
 /**
  * Runs a body in a transaction of its own, one at a time. Statements of the client inside belong to it.
  *
+ * Where the connection is lost while it commits, nobody knows whether that happened. `find` is asked then, at the
+ * beginning of another transaction, with what the body had made: it answers what is there of it, or nothing when it was
+ * not stored, and then the body is run again. The server may still be about to commit, so `find` has to wait for a lock
+ * that the body holds. Without a `find` the error is given on.
+ *
  * @since 0.1.0
  * @category models
  */
 export type Transaction = <A, E>(
-  body: (connection: Connection) => Effect.Effect<A, E>
+  body: (connection: Connection) => Effect.Effect<A, E>,
+  find?: Find<NoInfer<A>>
 ) => Effect.Effect<A, E | SqlError>
+
+/**
+ * What is stored of what a body had made; none when nothing is.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export type Find<A> = (made: A) => Effect.Effect<Option.Option<A>, SqlError>
+
+/**
+ * For a body that may as well be run twice.
+ *
+ * @since 0.1.0
+ * @category finding
+ */
+export const repeatable = (_made: unknown): Effect.Effect<Option.Option<never>, SqlError> => Effect.succeedNone
+
+/**
+ * Asks only about what was written: what a body has merely read is its answer.
+ *
+ * @since 0.1.0
+ * @category finding
+ */
+export const findWritten =
+  <A, B extends A>(
+    isWritten: (made: A) => made is B,
+    find: (made: B) => Effect.Effect<Option.Option<B>, SqlError>
+  ): Find<A> =>
+  (made) =>
+    isWritten(made) ? find(made) : Effect.succeedSome(made)
 
 const rollback = (connection: Connection): Effect.Effect<void> => Effect.ignore(connection.executeRaw("ROLLBACK", []))
 
@@ -75,8 +112,7 @@ const commit = (connection: Connection): Effect.Effect<void, SqlError> =>
  * the same rows in different orders stand in each other's way, so whoever changes many rows has one lane.
  *
  * Where several processes may write at a time, a transaction that came to nothing because of another one, or because the
- * connection was lost before the commit, is begun again. Whether a lost commit happened is not known: that is left to
- * whoever asked for it.
+ * connection was lost, is begun again.
  *
  * @since 0.1.0
  * @category constructors
@@ -88,7 +124,7 @@ export const make = (client: SqlClient.SqlClient, lanes = 1): Transaction => {
   const run = <A, E>(
     body: (connection: Connection) => Effect.Effect<A, E>,
     restore: Restore,
-    committing: () => void
+    committing: (made: A) => void
   ): Effect.Effect<A, E | SqlError, Scope.Scope> =>
     Effect.flatMap(restore(client.reserve), (connection) => {
       const inside = Effect.provideService(
@@ -100,7 +136,7 @@ export const make = (client: SqlClient.SqlClient, lanes = 1): Transaction => {
         Effect.zipRight(Effect.exit(restore(inside))),
         Effect.flatMap((exit): Effect.Effect<A, E | SqlError> => {
           if (!Exit.isSuccess(exit)) return Effect.zipRight(rollback(connection), exit)
-          committing()
+          committing(exit.value)
           return Effect.as(
             Effect.onError(commit(connection), () => rollback(connection)),
             exit.value
@@ -110,20 +146,34 @@ export const make = (client: SqlClient.SqlClient, lanes = 1): Transaction => {
     })
   const once = <A, E>(
     body: (connection: Connection) => Effect.Effect<A, E>,
-    committing: () => void = () => undefined
+    committing: (made: A) => void = () => undefined
   ): Effect.Effect<A, E | SqlError> =>
     writer.withPermits(1)(Effect.scoped(Effect.uninterruptibleMask((restore) => run(body, restore, committing))))
   if (!shared) return (body) => once(body)
-  return (body) =>
-    again(
-      Effect.suspend(() => {
-        let unsure = false
-        return Effect.mapError(
-          once(body, () => {
-            unsure = true
-          }),
-          (error) => (isSqlError(error) && (isBusy(error) || (isLost(error) && !unsure)) ? new Again(error) : error)
-        )
-      })
-    )
+  return <A, E>(body: (connection: Connection) => Effect.Effect<A, E>, find?: Find<NoInfer<A>>) =>
+    Effect.suspend(() => {
+      /** What was being committed when the connection was lost. */
+      let unsure = Option.none<A>()
+      const whole = (connection: Connection): Effect.Effect<A, E | SqlError> =>
+        find === undefined || Option.isNone(unsure)
+          ? body(connection)
+          : Effect.flatMap(find(unsure.value), Option.match({ onNone: () => body(connection), onSome: Effect.succeed }))
+      return again(
+        Effect.suspend(() => {
+          let made = Option.none<A>()
+          return Effect.mapError(
+            once(whole, (value) => {
+              made = Option.some(value)
+            }),
+            (error) => {
+              if (!isSqlError(error)) return error
+              if (isBusy(error)) return new Again(error)
+              if (!isLost(error) || (Option.isSome(made) && find === undefined)) return error
+              if (Option.isSome(made)) unsure = made
+              return new Again(error)
+            }
+          )
+        })
+      )
+    })
 }

@@ -11,9 +11,17 @@ export interface Wire {
   /** Cuts every connection, and for as long as it is not mended every new one. */
   readonly cut: () => void
   readonly mend: () => void
-  /** When these words are next sent to the database, the answer is kept back and the connection is cut once it has come. */
-  readonly loseAnswerTo: (words: string) => void
+  /**
+   * When these words are next sent to the database, the connection is cut: once they are `answered`, and the answer is kept
+   * back; before they are `sent`; or at once, and they come `late`.
+   */
+  readonly loseAnswerTo: (words: string, how?: Loss) => void
 }
+
+export type Loss = "answered" | "sent" | "late"
+
+/** How long late words are on their way (milliseconds). */
+const lateMs = 150
 
 const listening = (server: Server) =>
   new Promise<number>((done) => {
@@ -30,7 +38,10 @@ export const make = (url: string): Effect.Effect<Wire, never, Scope.Scope> =>
       Effect.promise(async () => {
         const target = new URL(url)
         const sockets = new Set<Socket>()
-        const state: { isCut: boolean; losing: string | undefined } = { isCut: false, losing: undefined }
+        const state: { isCut: boolean; losing: { readonly words: string; readonly how: Loss } | undefined } = {
+          isCut: false,
+          losing: undefined
+        }
         const server = createServer((near) => {
           if (state.isCut) {
             near.destroy()
@@ -38,6 +49,7 @@ export const make = (url: string): Effect.Effect<Wire, never, Scope.Scope> =>
           }
           const far = connect(Number(target.port || "5432"), target.hostname)
           let lost = false
+          let late = false
           const end = () => {
             near.destroy()
             far.destroy()
@@ -45,22 +57,34 @@ export const make = (url: string): Effect.Effect<Wire, never, Scope.Scope> =>
           for (const socket of [near, far]) {
             sockets.add(socket)
             socket.setNoDelay(true)
-            socket.on("error", end)
+            socket.on("error", () => socket.destroy())
             socket.on("close", () => {
               sockets.delete(socket)
-              end()
+              // What is late is still to come.
+              if (socket === far || !late) end()
             })
           }
           near.on("data", (bytes) => {
-            if (state.losing !== undefined && bytes.includes(state.losing)) {
-              lost = true
-              state.losing = undefined
+            const losing =
+              state.losing !== undefined && bytes.includes(state.losing.words) ? state.losing.how : undefined
+            if (losing === undefined) {
+              far.write(bytes)
+              return
             }
-            far.write(bytes)
+            state.losing = undefined
+            if (losing === "sent") return end()
+            if (losing === "answered") {
+              lost = true
+              far.write(bytes)
+              return
+            }
+            late = true
+            near.destroy()
+            setTimeout(() => far.write(bytes, () => far.end()), lateMs)
           })
           far.on("data", (bytes) => {
             if (lost) end()
-            else near.write(bytes)
+            else if (!late) near.write(bytes)
           })
         })
         return { port: await listening(server), server, sockets, state, target }
@@ -87,8 +111,8 @@ export const make = (url: string): Effect.Effect<Wire, never, Scope.Scope> =>
         mend: () => {
           state.isCut = false
         },
-        loseAnswerTo: (words) => {
-          state.losing = words
+        loseAnswerTo: (words, how = "answered") => {
+          state.losing = { words, how }
         }
       }
     }
