@@ -32,6 +32,13 @@ interface OpenCall {
 /** Names longer than this help nobody and would be repeated in every event of the call. */
 const maxNameLength = 128
 
+/**
+ * What one turn may consist of: calls, and stretches of text or reasoning. Every event of a run is as much work as its
+ * turn has of them.
+ */
+const maxCalls = 256
+const maxStretches = 1_000
+
 /** A longer delta becomes several events: who reads a log takes one at a time, however slowly. */
 const maxDelta = 65_536
 
@@ -56,6 +63,9 @@ const isHigh = (unit: number): boolean => unit >= 0xd800 && unit <= 0xdbff
 class Translator {
   published = false
   finish: ModelFinish | undefined
+  failure: ModelError | undefined
+  private stretches = 0
+  private stretch = ""
   readonly calls = new Map<string, OpenCall>()
   private readonly taken: Set<string>
   private readonly prefix: string
@@ -81,15 +91,27 @@ class Translator {
     return events
   }
 
+  /** How the try has ended, once it has. */
+  get outcome(): Outcome | undefined {
+    if (this.failure !== undefined) return { _tag: "Failed", error: this.failure }
+    return this.finish && { _tag: "Finished", finish: this.finish }
+  }
+
   private part(part: ModelPart, events: Array<AgentEvent>): void {
-    if (this.finish !== undefined) return
+    if (this.finish !== undefined || this.failure !== undefined) return
     switch (part.type) {
       case "text-delta":
       case "reasoning-delta":
+        if (this.isTooMany(part.id)) return
         for (const delta of pieces(part.delta)) events.push({ type: part.type, id: `${this.prefix}.${part.id}`, delta })
         return
       case "tool-call-start": {
         if (this.calls.has(part.call)) return
+        if (this.calls.size >= maxCalls) {
+          this.failure = tooMany(`asked for more than ${maxCalls} tool calls at once`)
+          return
+        }
+        this.stretch = ""
         const toolCallId = this.idFor(part.toolCallId)
         const toolName = Json.cut(this.secrets.said.text(part.toolName), maxNameLength)
         const title = this.catalog.get(toolName)?.title
@@ -114,6 +136,16 @@ class Translator {
       case "finish":
         this.finish = part
     }
+  }
+
+  /** Whether another part would be one too many. */
+  private isTooMany(id: string): boolean {
+    if (id === this.stretch) return false
+    this.stretch = id
+    this.stretches++
+    if (this.stretches <= maxStretches) return false
+    this.failure = tooMany(`changed between text and reasoning more than ${maxStretches} times`)
+    return true
   }
 
   /** The provider's id where it is new in the run; otherwise one of our own. */
@@ -155,6 +187,14 @@ const internal = new ModelError({
   recoverable: true
 })
 
+const tooMany = (what: string): ModelError =>
+  new ModelError({
+    code: "invalid_response",
+    message: `The model ${what} and was stopped. Continue to try again.`,
+    retryable: false,
+    recoverable: true
+  })
+
 const truncated = new ModelError({
   code: "truncated",
   message: "The model's answer broke off before its end. Continue to try again.",
@@ -187,8 +227,8 @@ const tryOnce = ({ model, request }: Options, translator: Translator): Emissions
     const loop: Emissions<Outcome> = Channel.flatMap(Channel.fromEffect(pull), (next) => {
       if (next._tag !== "Parts") return Channel.succeed(next)
       const events = translator.chunk(next.parts)
-      const { finish } = translator
-      const then = finish === undefined ? loop : Channel.succeed<Outcome>({ _tag: "Finished", finish })
+      const ended = translator.outcome
+      const then = ended === undefined ? loop : Channel.succeed(ended)
       return events.length === 0 ? then : Channel.flatMap(Channel.write(Chunk.of(Emission.events(events))), () => then)
     })
     return loop

@@ -225,12 +225,22 @@ const turnAfter = (state: RunState, shown: RunView.Turn, event: AgentEvent, seq:
   const before = open ?? { text0: state.textLength, reasoning0: state.reasoningLength, seq0: seq - 1, calls: [] }
   const { reasoning0, seq0, text0 } = before
   const calls =
-    shown.calls === before.calls ? before.calls : shown.calls.map((call) => callAfter(before.calls, call, event, at))
+    shown.calls === before.calls
+      ? before.calls
+      : shown.calls.map((call, index) => callAfter(before.calls, index, call, event, at))
   return { ...shown, text0, reasoning0, seq0, calls }
 }
 
-const callAfter = (known: ReadonlyArray<Call>, shown: RunView.Call, event: AgentEvent, at: number): Call => {
-  const before = known.find(({ id }) => id === shown.id)
+const callAfter = (
+  known: ReadonlyArray<Call>,
+  index: number,
+  shown: RunView.Call,
+  event: AgentEvent,
+  at: number
+): Call => {
+  const inPlace = known[index]
+  // Only where calls were dropped is one in another place than before.
+  const before = inPlace?.id === shown.id ? inPlace : known.find(({ id }) => id === shown.id)
   if (shown === before) return before
   const { asked = 0, conflict, doubt, settledAt, starts = 0 }: Partial<Call> = before ?? {}
   const call: Draft<Call> = { ...shown, asked, conflict, doubt, settledAt, starts }

@@ -4,17 +4,19 @@
  *
  * @since 0.1.0
  */
+import * as JsonEnd from "./JsonEnd.js"
 import type { ModelPart } from "./Model.js"
 
 /**
  * A call of the turn. `key` is unique in the turn; `toolCallId` is the server's id, "" for none; `text` is what came of
- * the arguments.
+ * the arguments, `end` what is known of where they end.
  */
 interface Call {
   readonly key: string
   toolCallId: string
   toolName: string
   text: string
+  readonly end: JsonEnd.JsonEnd
   started: boolean
 }
 
@@ -43,9 +45,17 @@ export interface Calls {
 export const make = (): Calls => {
   const calls: Array<Call> = []
   const byIndex = new Map<number, Call>()
+  const byId = new Map<string, Call>()
 
   const open = (): Call => {
-    const call: Call = { key: `call-${calls.length}`, toolCallId: "", toolName: "", text: "", started: false }
+    const call: Call = {
+      key: `call-${calls.length}`,
+      toolCallId: "",
+      toolName: "",
+      text: "",
+      end: JsonEnd.make(),
+      started: false
+    }
     calls.push(call)
     return call
   }
@@ -58,7 +68,7 @@ export const make = (): Calls => {
       byIndex.set(fragment.index, call)
       return call
     }
-    const named = fragment.id === "" ? undefined : calls.findLast((call) => call.toolCallId === fragment.id)
+    const named = fragment.id === "" ? undefined : byId.get(fragment.id)
     if (named !== undefined) return named
     const nth = siblings > 1 ? calls[position] : undefined
     const known = nth ?? calls.at(-1)
@@ -83,9 +93,13 @@ export const make = (): Calls => {
         const fragment = read(fragments[i])
         if (fragment === undefined || (fragment.id === "" && fragment.name === "" && fragment.text === "")) continue
         const call = find(fragment, i, fragments.length)
-        if (call.toolCallId === "") call.toolCallId = fragment.id
+        if (call.toolCallId === "" && fragment.id !== "") {
+          call.toolCallId = fragment.id
+          byId.set(fragment.id, call)
+        }
         if (call.toolName === "") call.toolName = fragment.name
         call.text += fragment.text
+        call.end.push(fragment.text)
         if (!call.started) {
           if (call.toolName !== "") start(call, out)
         } else if (fragment.text !== "") {
@@ -132,18 +146,14 @@ const begins = (fragment: Fragment, call: Call): boolean => {
   const named = fragment.name !== "" && call.toolName !== ""
   if (fragment.id !== "" && call.toolCallId !== "") {
     if (fragment.id === call.toolCallId) return false
-    if (!named) return isComplete(call.text)
-    return fragment.index === undefined || fragment.name !== call.toolName || call.text === "" || isComplete(call.text)
+    if (!named) return call.end.isReached(call.text)
+    return (
+      fragment.index === undefined ||
+      fragment.name !== call.toolName ||
+      call.text === "" ||
+      call.end.isReached(call.text)
+    )
   }
   if (fragment.id === "" && fragment.index !== undefined) return false
-  return named && (fragment.name !== call.toolName || isComplete(call.text))
-}
-
-const isComplete = (text: string): boolean => {
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
+  return named && (fragment.name !== call.toolName || call.end.isReached(call.text))
 }

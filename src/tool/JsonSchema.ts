@@ -6,7 +6,9 @@
 import * as Vm from "node:vm"
 import { Ajv, type ErrorObject, type ValidateFunction } from "ajv"
 import { Ajv2020 } from "ajv/dist/2020.js"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { wellFormed } from "./Json.js"
 
@@ -34,6 +36,14 @@ const options = {
 /** How long a schema may take to be compiled, and an input to be checked, in milliseconds. */
 const boundMs = 1_000
 
+/**
+ * Nobody else gets on while an input is checked. So checks have `boundMs` together, which comes back as this part of the
+ * time that passes; when it is used up, each has `leastMs`, which is plenty for all but inputs that are made to take long.
+ */
+const share = 1 / 20
+const leastMs = 50
+let left = { ms: boundMs, at: 0 }
+
 const realm = Vm.createContext({ work: undefined })
 const script = new Vm.Script("work()")
 
@@ -41,19 +51,37 @@ const script = new Vm.Script("work()")
  * Does something that may never end, such as matching a pattern that nobody has looked at, and throws when the time is
  * up. What runs in another realm can be stopped there.
  */
-const bounded = <A>(work: () => A): A => {
+const bounded = <A>(work: () => A, timeout = boundMs): A => {
   let result: { readonly value: A } | undefined
   realm.work = () => {
     result = { value: work() }
   }
   try {
-    script.runInContext(realm, { timeout: boundMs })
+    script.runInContext(realm, { timeout })
   } finally {
     realm.work = undefined
   }
   if (result === undefined) throw new Error("took too long")
   return result.value
 }
+
+/** What is wrong with an input, `undefined` when it took too long to say. Who took long makes way for others then. */
+const problemsOf = (
+  validate: ValidateFunction,
+  input: unknown
+): Effect.Effect<ReadonlyArray<ErrorObject> | undefined> =>
+  Effect.flatMap(Effect.clock, (clock) => {
+    const nowMs = () => Number(clock.unsafeCurrentTimeNanos()) / 1e6
+    const begun = nowMs()
+    const ms = Math.min(boundMs, left.ms + Math.max(0, begun - left.at) * share)
+    const work = () => (validate(input) === true ? [] : (validate.errors ?? []))
+    const problems = Option.liftThrowable(bounded<ReadonlyArray<ErrorObject>>)(work, Math.max(leastMs, Math.round(ms)))
+    const at = nowMs()
+    const spent = at - begun
+    left = { ms: Math.max(0, ms - spent), at }
+    const answer = Effect.succeed(Option.getOrUndefined(problems))
+    return spent < leastMs ? answer : Effect.delay(answer, Duration.millis(spent))
+  })
 
 const problem = ({ instancePath, message, params }: ErrorObject): string => {
   const path = instancePath.split("/").slice(1).join(".")
@@ -119,12 +147,10 @@ export const compile = (
             `must be an object, and is ${input === null ? "null" : Array.isArray(input) ? "an array" : `a ${typeof input}`}`
           )
         }
-        try {
-          if (bounded(() => validate(input)) === true) return Effect.succeed(input)
-        } catch {
-          return Effect.fail(`can not be checked within ${boundMs} ms`)
-        }
-        const problems = (validate.errors ?? []).slice(0, 10).map(problem)
-        return Effect.fail(wellFormed(problems.join("; ")))
+        return Effect.flatMap(problemsOf(validate, input), (problems) => {
+          if (problems === undefined) return Effect.fail("takes too long to be checked")
+          if (problems.length === 0) return Effect.succeed(input)
+          return Effect.fail(wellFormed(problems.slice(0, 10).map(problem).join("; ")))
+        })
       })
   })

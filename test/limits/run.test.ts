@@ -76,6 +76,30 @@ describe("maxIterations", () => {
   )
 })
 
+describe("one turn", () => {
+  const calls = (count: number) => Array.from({ length: count }, (_, n) => Script.call("lookup", { n }))
+  const changes = (count: number) =>
+    Array.from({ length: count / 2 }, () => [Script.text("a"), Script.reasoning("b")]).flat()
+
+  for (const [what, most, moves] of [
+    ["asks for calls", 256, calls],
+    ["changes between text and reasoning", 1_000, changes]
+  ] as const) {
+    it.live(`${what}, ${most} at most`, () =>
+      Effect.gen(function* () {
+        const turns = (count: number) => Script.make([Script.turn(...moves(count)), Script.turn(Script.text("Done."))])
+        const tools = [lookup(Effect.succeed)]
+        expect((yield* finished({ model: turns(most), tools })).events.at(-1)?.type).toBe("finish")
+        const { events, results, turns: asked } = yield* finished({ model: turns(most + 2), tools })
+        expect(events.at(-1)).toMatchObject({ type: "error", code: "invalid_response", recoverable: true })
+        // Nothing of it was run, and it was not tried again.
+        expect(results.every(({ state }) => state === "interrupted")).toBe(true)
+        expect(asked).toBe(1)
+      })
+    )
+  }
+})
+
 describe("maxTokens", () => {
   const usage = { inputTokens: 60, outputTokens: 40, totalTokens: 100 }
   for (const [maxTokens, turns, states] of [
