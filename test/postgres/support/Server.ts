@@ -15,6 +15,7 @@ import {
   openSync,
   readdirSync,
   readFileSync,
+  realpathSync,
   renameSync,
   rmSync,
   writeFileSync
@@ -42,8 +43,16 @@ const directories = (): ReadonlyArray<string> => {
   return [...(process.env.PATH ?? "").split(delimiter), ...versions.map((version) => join(debian, version, "bin"))]
 }
 
-const find = (): string | undefined =>
-  directories().find((directory) => ["initdb", "postgres"].every((name) => existsSync(join(directory, name))))
+/** Some of the programs may be elsewhere under names of their own; where one really is, all are. */
+const find = (): string | undefined => {
+  const found = directories().find((directory) =>
+    ["initdb", "postgres"].every((name) => existsSync(join(directory, name)))
+  )
+  return found === undefined ? undefined : dirname(realpathSync(join(found, "initdb")))
+}
+
+/** Where the programs of PostgreSQL are; nowhere with `RUNLET_POSTGRES=off`. */
+export const binaries = (): string | undefined => (process.env.RUNLET_POSTGRES === "off" ? undefined : find())
 
 /** What there is; nothing with `RUNLET_POSTGRES=off`. */
 export const place = (): Place => {
@@ -51,7 +60,7 @@ export const place = (): Place => {
   return {
     directory: mkdtempSync(join(tmpdir(), "runlet-postgres-")),
     url: url === "" || wanted === "off" ? undefined : url,
-    binaries: wanted === "off" ? undefined : find()
+    binaries: binaries()
   }
 }
 
@@ -119,61 +128,107 @@ const lives = (pid: number): boolean => {
   }
 }
 
-const boot = async (binaries: string, directory: string): Promise<Running> => {
+/** What a program of PostgreSQL is started with. */
+const surroundings = () => ({
+  ...unprivileged(),
+  env: { PATH: process.env.PATH ?? "", LC_ALL: "C", TZ: "UTC" },
+  cwd: "/"
+})
+
+/** Runs a program of PostgreSQL to its end. */
+export const execute = (
+  binaries: string,
+  name: string,
+  args: ReadonlyArray<string>,
+  env: Readonly<Record<string, string>> = {}
+): void => {
+  const how = surroundings()
+  const done = spawnSync(join(binaries, name), args, { ...how, env: { ...how.env, ...env }, encoding: "utf8" })
+  if (done.status !== 0) throw new Error(`${name} failed: ${done.error?.message ?? ""}${done.stdout}${done.stderr}`)
+}
+
+/** A directory that PostgreSQL may write to. */
+export const ownDirectory = (path: string): void => {
   const user = unprivileged()
-  const env = { PATH: process.env.PATH ?? "", LC_ALL: "C", TZ: "UTC" }
-  const how = { ...user, env, cwd: "/" }
-  const data = join(directory, "data")
-  const password = randomBytes(16).toString("hex")
-  const passwordFile = join(directory, "password")
-  mkdirSync(data, { mode: 0o700 })
-  writeFileSync(passwordFile, password, { mode: 0o600 })
-  if (user !== undefined) {
-    for (const path of [directory, dirname(directory)]) chmodSync(path, 0o711)
-    for (const path of [data, passwordFile]) chownSync(path, user.uid, user.gid)
+  mkdirSync(path, { mode: 0o700 })
+  if (user === undefined) return
+  for (const above of [dirname(path), dirname(dirname(path))]) chmodSync(above, 0o711)
+  chownSync(path, user.uid, user.gid)
+}
+
+/** Starts a server on the data in a directory. */
+export const run = async (
+  binaries: string,
+  options: {
+    readonly data: string
+    readonly log: string
+    readonly password: string
+    readonly settings?: Readonly<Record<string, string>>
   }
-  const made = spawnSync(
-    join(binaries, "initdb"),
-    [
-      ...["-D", data, "-U", "runlet", "-A", "scram-sha-256", "--pwfile", passwordFile],
-      ...["-E", "UTF8", "--locale", "C", "--no-sync", "--no-instructions"]
-    ],
-    { ...how, encoding: "utf8" }
-  )
-  if (made.status !== 0) throw new Error(`initdb failed: ${made.error?.message ?? ""}${made.stdout}${made.stderr}`)
+): Promise<Running> => {
   const port = await freePort()
-  const log = openSync(join(directory, "log"), "a")
+  const log = openSync(options.log, "a")
   const settings = {
     listen_addresses: "127.0.0.1",
     unix_socket_directories: "",
     max_connections: "200",
     // Nobody pulls the plug in a test; whoever measures says `DATABASE_URL`.
     fsync: "off",
-    full_page_writes: "off"
+    full_page_writes: "off",
+    ...options.settings
   }
   const server = spawn(
     join(binaries, "postgres"),
     [
       "-D",
-      data,
+      options.data,
       "-p",
       String(port),
       ...Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`])
     ],
     // It serves all workers, so it must not end with the one that started it.
-    { ...how, detached: true, stdio: ["ignore", log, log] }
+    { ...surroundings(), detached: true, stdio: ["ignore", log, log] }
   )
   closeSync(log)
   server.unref()
   const { pid } = server
   if (pid === undefined) throw new Error("PostgreSQL could not be started")
-  const url = `postgres://runlet:${password}@127.0.0.1:${port}/postgres`
+  const url = `postgres://runlet:${options.password}@127.0.0.1:${port}/postgres`
   try {
     await answers(url, pid)
   } catch (error) {
-    throw new Error(`PostgreSQL does not answer: ${readFileSync(join(directory, "log"), "utf8")}`, { cause: error })
+    throw new Error(`PostgreSQL does not answer: ${readFileSync(options.log, "utf8")}`, { cause: error })
   }
   return { url, pid }
+}
+
+/** An empty server in a directory that is there. */
+export const boot = async (
+  binaries: string,
+  directory: string
+): Promise<Running & { readonly data: string; readonly password: string }> => {
+  const data = join(directory, "data")
+  const password = randomBytes(16).toString("hex")
+  const passwordFile = join(directory, "password")
+  ownDirectory(data)
+  writeFileSync(passwordFile, password, { mode: 0o600 })
+  const user = unprivileged()
+  if (user !== undefined) chownSync(passwordFile, user.uid, user.gid)
+  execute(binaries, "initdb", [
+    ...["-D", data, "-U", "runlet", "-A", "scram-sha-256", "--pwfile", passwordFile],
+    ...["-E", "UTF8", "--locale", "C", "--no-sync", "--no-instructions"]
+  ])
+  return { ...(await run(binaries, { data, log: join(directory, "log"), password })), data, password }
+}
+
+/** Ends a server: a fast shutdown, then an immediate one. */
+export const end = async (pid: number): Promise<void> => {
+  if (!lives(pid)) return
+  process.kill(pid, "SIGINT")
+  for (let left = 200; left > 0 && lives(pid); left--) {
+    if (left === 100) process.kill(pid, "SIGQUIT")
+    await sleep(50)
+  }
 }
 
 const stateOf = (directory: string) => join(directory, "server.json")
@@ -229,13 +284,6 @@ export const allSkipped = (where: Place): ReadonlyArray<string> => {
 export const stop = async ({ directory }: Place): Promise<void> => {
   const state = stateOf(directory)
   const { pid }: Partial<Running> = existsSync(state) ? JSON.parse(readFileSync(state, "utf8")) : {}
-  if (pid !== undefined && lives(pid)) {
-    // A fast shutdown, then an immediate one.
-    process.kill(pid, "SIGINT")
-    for (let left = 200; left > 0 && lives(pid); left--) {
-      if (left === 100) process.kill(pid, "SIGQUIT")
-      await sleep(50)
-    }
-  }
+  if (pid !== undefined) await end(pid)
   rmSync(directory, { recursive: true, force: true })
 }
