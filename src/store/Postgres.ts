@@ -70,6 +70,8 @@ export const reasonOf = (error: StoreError): string | undefined => {
   const fault = Predicate.hasProperty(cause, "cause") ? cause.cause : undefined
   if (!(fault instanceof PgClient.PgFault)) return undefined
   switch (fault.code) {
+    case PgClient.pooled:
+      return "is behind a pooler that does not keep sessions. Have it keep them (`pool_mode = session`), or go past it"
     case "28P01":
     case "28000":
       return "refuses its user or password"
@@ -93,6 +95,7 @@ const clients = (
   prepare: (context: Context.Context<WriteClient | ReadClient>) => Effect.Effect<void, StoreError | SqlError>
 ): Effect.Effect<Context.Context<WriteClient | ReadClient>, StoreError, Scope.Scope> =>
   Effect.gen(function* () {
+    yield* retryBusy(PgClient.expectSessions(url))
     const write = yield* PgClient.make({ url, max: Math.max(2, writers) })
     const read = yield* PgClient.make({ url, max: readers })
     const context = Context.make(WriteClient, write).pipe(Context.add(ReadClient, read))

@@ -47,7 +47,7 @@ describePostgres("a database whose server dies", () => {
       // As long as this a statement may take, but not the wait for the standby.
       url.searchParams.set("statement_timeout", "200")
       await Effect.gen(function* () {
-        const context = yield* Layer.build(Postgres.layer({ url: Redacted.make(url.href) }))
+        const context = yield* Layer.build(Postgres.layer({ url: Redacted.make(primary) }))
         const run = yield* Effect.provide(begin(), context)
         yield* Effect.promise(() => waitFor("nobody"))
         const added = yield* Effect.fork(

@@ -87,8 +87,14 @@ const types: pg.CustomTypesConfig = {
 }
 
 /**
- * What every connection is opened with. The server gives up a transaction whose client has fallen silent, so that its
- * locks do not outlive it.
+ * The server gives up a transaction whose client has fallen silent, so that its locks do not outlive it. A pooler in
+ * between may refuse such settings when a connection is opened, so they are made behind that.
+ */
+const bounds = `SET statement_timeout = ${patience.query}; SET lock_timeout = ${patience.query / 2};
+  SET idle_in_transaction_session_timeout = ${patience.query / 2}`
+
+/**
+ * What every connection is opened with.
  *
  * @since 0.1.0
  * @category models
@@ -97,9 +103,6 @@ export const settings = (url: Redacted.Redacted): pg.ClientConfig => ({
   connectionString: Redacted.value(url),
   connectionTimeoutMillis: patience.connect,
   query_timeout: patience.query,
-  statement_timeout: patience.query,
-  lock_timeout: patience.query / 2,
-  idle_in_transaction_session_timeout: patience.query / 2,
   keepAlive: true,
   keepAliveInitialDelayMillis: 5_000,
   application_name: "runlet",
@@ -210,6 +213,10 @@ export const make = (options: {
         const made = new pg.Pool({ ...settings(options.url), max: options.max, idleTimeoutMillis: 30_000 })
         // A connection that was lost while nobody used it is none of anybody's business.
         made.on("error", () => undefined)
+        made.on("connect", (client) => {
+          // A connection that can not do this can do nothing else either.
+          client.query(bounds).catch(() => undefined)
+        })
         return made
       }),
       (made) => Effect.ignore(Effect.promise(() => made.end()))
@@ -222,3 +229,60 @@ export const make = (options: {
       spanAttributes: [["db.system.name", "postgresql"]]
     })
   }).pipe(Effect.provideServiceEffect(Reactivity.Reactivity, Reactivity.make))
+
+/**
+ * The code of a fault: the database is behind a pooler that gives a connection to somebody else after each transaction.
+ *
+ * @since 0.1.0
+ * @category errors
+ */
+export const pooled = "pooled"
+
+/** A connection for some questions, and the number of the server's process that answers each. */
+const probe = (url: Redacted.Redacted) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const client = new pg.Client(settings(url))
+      client.on("error", () => undefined)
+      return client
+    }),
+    (client) => Effect.ignore(Effect.promise(() => client.end()))
+  ).pipe(
+    Effect.map((client) => {
+      const asked = <A>(answer: () => Promise<A>): Effect.Effect<A, PgFault> =>
+        Effect.tryPromise({ try: answer, catch: (error) => faultOf(error instanceof Error ? error : new Error()) })
+      const served = asked(async () => {
+        const { rows } = await client.query<[number]>({ text: "SELECT pg_backend_pid()", rowMode: "array" })
+        return rows[0]?.[0]
+      })
+      return { client, served, connect: asked(() => client.connect()), begin: asked(() => client.query("BEGIN")) }
+    })
+  )
+
+/**
+ * Fails where sessions are not kept: there nobody would hear what is announced. Whoever is connected to the server itself
+ * was told the number of the process that answers. Behind a pooler another connection takes a process for as long as
+ * its transaction lasts; it must not be the one that has answered before, nor must that be another one then.
+ *
+ * @since 0.1.0
+ * @category checks
+ */
+export const expectSessions = (url: Redacted.Redacted): Effect.Effect<void, SqlError> =>
+  Effect.gen(function* () {
+    const one = yield* probe(url)
+    yield* one.connect
+    const first = yield* one.served
+    if (first === numberOf(one.client)) return
+    const other = yield* probe(url)
+    yield* other.connect
+    yield* other.begin
+    const taken = yield* other.served
+    if (taken === first || (yield* one.served) !== first) {
+      return yield* Effect.fail(new PgFault("Sessions are not kept", pooled))
+    }
+  }).pipe(
+    Effect.scoped,
+    Effect.catchAll((cause) => Effect.fail(new SqlError({ message: "Failed to connect", cause })))
+  )
+
+const numberOf = (client: pg.Client): unknown => ("processID" in client ? client.processID : undefined)

@@ -79,7 +79,7 @@ const unprivileged = (): { readonly uid: number; readonly gid: number } | undefi
   throw new Error("PostgreSQL may not be run by root, and there is neither a user postgres nor a user nobody")
 }
 
-const freePort = () =>
+export const freePort = () =>
   new Promise<number>((done, failed) => {
     const server = createServer()
     server.on("error", failed)
@@ -108,7 +108,8 @@ export const connected = async <A>(url: string, use: (client: pg.Client) => Prom
   }
 }
 
-const answers = async (url: string, pid: number): Promise<void> => {
+/** Waits until a server, whose process is given, takes connections. */
+export const answers = async (url: string, pid: number): Promise<void> => {
   for (let left = 400; ; left--) {
     try {
       return await connected(url, async () => undefined)
@@ -129,11 +130,19 @@ const lives = (pid: number): boolean => {
 }
 
 /** What a program of PostgreSQL is started with. */
-const surroundings = () => ({
+export const surroundings = () => ({
   ...unprivileged(),
   env: { PATH: process.env.PATH ?? "", LC_ALL: "C", TZ: "UTC" },
   cwd: "/"
 })
+
+/** Has a file belong to who runs PostgreSQL. */
+export const readable = (path: string): void => {
+  const user = unprivileged()
+  if (user === undefined) return
+  chmodSync(dirname(path), 0o711)
+  chownSync(path, user.uid, user.gid)
+}
 
 /** Runs a program of PostgreSQL to its end. */
 export const execute = (
@@ -212,8 +221,7 @@ export const boot = async (
   const passwordFile = join(directory, "password")
   ownDirectory(data)
   writeFileSync(passwordFile, password, { mode: 0o600 })
-  const user = unprivileged()
-  if (user !== undefined) chownSync(passwordFile, user.uid, user.gid)
+  readable(passwordFile)
   execute(binaries, "initdb", [
     ...["-D", data, "-U", "runlet", "-A", "scram-sha-256", "--pwfile", passwordFile],
     ...["-E", "UTF8", "--locale", "C", "--no-sync", "--no-instructions"]
