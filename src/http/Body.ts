@@ -31,26 +31,44 @@ const swallow = (source: IncomingMessage) =>
     )
   )
 
+/** A body in more pieces than this must have so many bytes in each on average: every piece costs as much as many bytes. */
+const manyPieces = 4_096
+const bytesOfPiece = 64
+
 const collect = (source: IncomingMessage, maxBytes: number) =>
   Effect.async<Uint8Array, PayloadTooLarge | BadRequest>((resume) => {
-    const chunks: Array<Buffer> = []
+    // One piece of memory, not one for each piece of the body: those of a few bytes would take a hundred times as much.
+    let bytes = Buffer.alloc(0)
     let size = 0
+    let pieces = 0
     const done = (result: Effect.Effect<Uint8Array, PayloadTooLarge | BadRequest>) => {
       source.off("data", onData).off("end", onEnd).off("error", onCut).off("close", onCut)
       resume(result)
     }
     const onData = (chunk: Buffer) => {
+      pieces++
+      const before = size
       size += chunk.length
-      if (size > maxBytes) done(tooLarge(maxBytes))
-      else chunks.push(chunk)
+      if (size > maxBytes) return done(tooLarge(maxBytes))
+      if (pieces > manyPieces && size < pieces * bytesOfPiece) return done(tooManyPieces)
+      if (size > bytes.length) {
+        const grown = Buffer.allocUnsafeSlow(Math.min(maxBytes, Math.max(size, 2 * bytes.length)))
+        bytes.copy(grown, 0, 0, before)
+        bytes = grown
+      }
+      chunk.copy(bytes, before)
     }
-    const onEnd = () => done(Effect.succeed(Buffer.concat(chunks)))
+    const onEnd = () => done(Effect.succeed(bytes.subarray(0, size)))
     const onCut = () => done(new BadRequest({ message: "The body ended early." }))
     source.on("data", onData).on("end", onEnd).on("error", onCut).on("close", onCut)
     return Effect.sync(() => {
       source.off("data", onData).off("end", onEnd).off("error", onCut).off("close", onCut)
     })
   })
+
+const tooManyPieces = new PayloadTooLarge({
+  message: `The body came in more than ${manyPieces} pieces, of fewer than ${bytesOfPiece} bytes on average. Send larger ones.`
+})
 
 const tooLarge = (maxBytes: number) =>
   new PayloadTooLarge({ message: `The body may have at most ${maxBytes} bytes.`, limit: "maxBodyBytes" })

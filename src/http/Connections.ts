@@ -5,7 +5,7 @@
  * @since 0.1.0
  */
 import { readFileSync } from "node:fs"
-import type { Server, ServerResponse } from "node:http"
+import type { IncomingMessage, Server, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 import * as Effect from "effect/Effect"
 import * as Metrics from "../domain/Metrics.js"
@@ -17,6 +17,8 @@ import * as Metrics from "../domain/Metrics.js"
  * @category models
  */
 export interface Connections {
+  /** A listener for requests that handles those of one connection in turn, each when the one before it is answered. */
+  readonly inTurn: (handle: Handler) => Handler
   /** From now on, connections that are silent close. Those that open later may still ask once. */
   readonly retire: Effect.Effect<void>
   /** Closes every connection that waits for nothing, and counts the rest. */
@@ -24,6 +26,20 @@ export interface Connections {
   /** Closes all of them. */
   readonly close: Effect.Effect<void>
 }
+
+/**
+ * What handles a request.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export type Handler = (request: IncomingMessage, response: ServerResponse) => void
+
+/**
+ * Who asks for more at once, without waiting for answers, is cut off. An answer whose turn never comes is told of nothing
+ * by node, not even that the connection broke, so it is not begun before its turn.
+ */
+const maxWaiting = 32
 
 /** The part of the process's file descriptors that clients may have; models, tools and the store need the others. */
 const share = 0.75
@@ -46,9 +62,10 @@ export const bearable: Effect.Effect<number> = Effect.sync(() => {
 })
 
 interface Connection {
-  asked: number
   spent: boolean
+  /** The answer that is being made. */
   answer: ServerResponse | undefined
+  readonly waiting: Array<() => void>
 }
 
 /** What node's parser refuses by itself, and the limit that it stands for. */
@@ -67,20 +84,30 @@ const refusals: { readonly [code: string]: { readonly status: string; readonly l
 export const watch = (server: Server): Connections => {
   const open = new Map<Socket, Connection>()
   server.on("connection", (socket) => {
-    open.set(socket, { asked: 0, spent: false, answer: undefined })
+    open.set(socket, { spent: false, answer: undefined, waiting: [] })
     socket.once("close", () => open.delete(socket))
   })
-  server.on("request", ({ socket }, response) => {
-    const connection = open.get(socket)
-    if (connection === undefined) return
-    connection.asked += 1
-    connection.answer = response
-    // Emitted when the last byte was handed to the system, or when the connection broke.
-    response.once("close", () => {
-      connection.asked -= 1
-      connection.spent = true
-    })
-  })
+
+  const inTurn =
+    (handle: Handler): Handler =>
+    (request, response) => {
+      const { socket } = request
+      const connection = open.get(socket)
+      if (connection === undefined || socket.destroyed) return
+      const begin = () => {
+        connection.answer = response
+        // Emitted when the last byte was handed to the system, or when the connection broke.
+        response.once("close", () => {
+          connection.answer = undefined
+          connection.spent = true
+          if (!socket.destroyed) connection.waiting.shift()?.()
+        })
+        handle(request, response)
+      }
+      if (connection.answer === undefined) begin()
+      else if (connection.waiting.push(begin) > maxWaiting) socket.destroy()
+    }
+
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
     const refusal = refusals[error.code ?? ""]
     if (refusal !== undefined) Metrics.limitReached(refusal.limit)
@@ -93,12 +120,13 @@ export const watch = (server: Server): Connections => {
     socket.destroy(error)
   })
   return {
+    inTurn,
     retire: Effect.sync(() => {
       for (const connection of open.values()) connection.spent = true
     }),
     sweep: Effect.sync(() => {
-      for (const [socket, { asked, spent }] of open) {
-        if (asked === 0 && spent) socket.destroy()
+      for (const [socket, { answer, spent }] of open) {
+        if (answer === undefined && spent) socket.destroy()
       }
       return open.size
     }),

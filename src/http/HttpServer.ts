@@ -97,12 +97,13 @@ const serve = (options: Options) =>
       port: options.port ?? 4747
     })
     const app = yield* HttpRouter.withRouterConfig(HttpApiBuilder.httpApp, { caseSensitive: true })
-    yield* PlatformServer.serveEffect(app).pipe(
+    const handler = yield* NodeHttpServer.makeHandler(app).pipe(
       // A span of a request would last as long as somebody watches, would be made for every probe, and would hold every
       // header. What a request starts has a span of its own.
       HttpMiddleware.withTracerDisabledWhenEffect(() => true),
       Effect.provideService(PlatformServer.HttpServer, server)
     )
+    node.on("request", connections.inTurn(handler))
     yield* Effect.addFinalizer(() => drain(connections, engine, serving))
     return server
   })
