@@ -373,7 +373,8 @@ const first: FastCheck.Arbitrary<Plan.Command> = FastCheck.nat(2).map((script) =
 }))
 
 /**
- * A whole plan, of a model that makes such calls.
+ * A whole plan, of a model that makes such calls. In some of them the next message is there before the first answer is, and
+ * somebody resumes whatever fails.
  *
  * @since 0.1.0
  * @category arbitraries
@@ -382,7 +383,7 @@ export const planOf = (calls?: FastCheck.Arbitrary<Call>): FastCheck.Arbitrary<P
   FastCheck.record({
     seed: FastCheck.nat(0xffff),
     shuffle: FastCheck.boolean(),
-    policy: from("restart-iteration" as const, "continue-draft", "manual"),
+    policy: from("restart-iteration" as const, "continue-draft" as const, "manual" as const),
     drafts: FastCheck.boolean(),
     neighbours: FastCheck.boolean(),
     limits: FastCheck.record({
@@ -402,7 +403,13 @@ export const planOf = (calls?: FastCheck.Arbitrary<Call>): FastCheck.Arbitrary<P
       FastCheck.record({ at: FastCheck.nat(2), how: from("yes" as const, "yes" as const, "no" as const), doubt }),
       4
     ),
-    afterwards: answers
+    afterwards: answers,
+    impatient: optional(FastCheck.record({ at: FastCheck.nat(2), next: again }), 3)
+  }).map(({ impatient, ...plan }): Plan.Plan => {
+    if (impatient === undefined) return plan
+    const [one, ...rest] = plan.commands
+    const commands = one === undefined ? [] : [one, impatient.next, ...rest]
+    return { ...plan, commands, stubborn: { at: impatient.at } }
   })
 
 /**

@@ -343,7 +343,9 @@ export const noResumeBehind = forEvents(
     const later = runs
       .slice(runs.indexOf(run) + 1)
       .find(
-        (other) => other.conversationId === run.conversationId && (other.log[0]?.createdAt ?? createdAt) < createdAt
+        (other) =>
+          other.conversationId === run.conversationId &&
+          (other.storedAt ?? other.log[0]?.createdAt ?? createdAt) < createdAt
       )
     return later === undefined ? undefined : `${later.runId} was there already`
   }

@@ -12,7 +12,8 @@ import type { ModelRequest } from "../model/Model.js"
 import type { TurnRow } from "../store/RunStore.js"
 
 /**
- * A run as the store holds it in the end.
+ * A run as the store holds it in the end. `storedAt`: when it came into the store, by the world's clock, where that is
+ * known; what its first event says is when somebody began to write it.
  *
  * @since 0.1.0
  * @category models
@@ -20,6 +21,7 @@ import type { TurnRow } from "../store/RunStore.js"
 export interface ObservedRun {
   readonly runId: string
   readonly conversationId: string
+  readonly storedAt?: number | undefined
   readonly log: ReadonlyArray<Envelope>
   readonly turns: ReadonlyArray<TurnRow>
 }

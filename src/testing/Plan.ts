@@ -100,6 +100,7 @@ export interface Answers {
  * - `shuffle`: whether fibers that are ready run in random order
  * - `drafts`: whether the model continues drafts
  * - `hasty`: somebody answers every request at once, by way of process `at`
+ * - `stubborn`: somebody resumes each run once, the moment it has failed, by way of process `at`
  * - `afterwards`: how the people answer who are asked when all is over
  *
  * @since 0.1.0
@@ -125,6 +126,7 @@ export interface Plan {
   readonly clients: ReadonlyArray<Client>
   readonly commands: ReadonlyArray<Command>
   readonly hasty?: ({ readonly at: number } & Answers) | undefined
+  readonly stubborn?: { readonly at: number } | undefined
   readonly afterwards: Answers
 }
 

@@ -27,7 +27,7 @@ import * as Plan from "./Plan.js"
 import * as Recorder from "./Recorder.js"
 import type * as Stores from "./Stores.js"
 import { count, lookAround, observe, pendingOf, rowsOf, type Stack, secret, storedOf } from "./simulation/archive.js"
-import { answerAtOnce, carryOut, decide, look, lookBack } from "./simulation/commands.js"
+import { answerAtOnce, carryOut, decide, look, lookBack, resumeAtOnce } from "./simulation/commands.js"
 import { ask, type Edit, Journal } from "./simulation/journal.js"
 import * as TestStack from "./TestStack.js"
 import * as VirtualClient from "./VirtualClient.js"
@@ -128,6 +128,7 @@ const program = (plan: Plan.Plan, time: VirtualTime, journal: Journal, next: Nex
       )
     }
     if (plan.hasty !== undefined) yield* FiberSet.run(fibers, answerAtOnce(stack, journal, plan.hasty))
+    if (plan.stubborn !== undefined) yield* FiberSet.run(fibers, resumeAtOnce(stack, journal, plan.stubborn))
     while (true) {
       const command = next(journal.moments.at(-1))
       if (command === undefined) break

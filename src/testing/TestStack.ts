@@ -106,7 +106,7 @@ export interface Running {
 }
 
 /**
- * `archive` is the store without faults, for looking at what is really stored.
+ * `archive` is the store without faults, for looking at what is really stored; `arrivals` tells when each run came into it.
  *
  * @since 0.1.0
  * @category services
@@ -116,6 +116,7 @@ export class TestStack extends Context.Tag("runlet/testing/TestStack")<
   {
     readonly processes: ReadonlyArray<TestProcess>
     readonly archive: RunStore["Type"]
+    readonly arrivals: ReadonlyMap<string, number>
     readonly ledger: RecordingTools.Ledger
     readonly requests: ReadonlyArray<ObservedRequest>
   }
@@ -154,11 +155,23 @@ const recorded = (model: Model, requests: Array<ObservedRequest>, alive: () => b
     })
 })
 
+/** A store of which it is written down when each run came into it. */
+const noting = (store: RunStore["Type"], arrivals: Map<string, number>): RunStore["Type"] => ({
+  ...store,
+  create: (run) =>
+    Effect.tap(store.create(run), (outcome) =>
+      outcome._tag === "Created"
+        ? Effect.map(Clock.currentTimeMillis, (now) => arrivals.set(outcome.row.runId, now))
+        : Effect.void
+    )
+})
+
 const make = (options: Options): Effect.Effect<TestStack["Type"], never, Scope.Scope | Ids.IdGenerator> =>
   Effect.gen(function* () {
     const ids = yield* Ids.IdGenerator
     const open = yield* options.store ?? Stores.memory
     const archive = yield* open
+    const arrivals = new Map<string, number>()
     const ledger = new RecordingTools.Ledger()
     const requests: Array<ObservedRequest> = []
     const script = ScriptedModel.make(options.script, options.model)
@@ -200,7 +213,7 @@ const make = (options: Options): Effect.Effect<TestStack["Type"], never, Scope.S
         const store = yield* Scope.extend(open, scope)
         const layer = Engine.layerWith({ commitWindowMs: 0, pollMs: 1_000, limitUsers: false, ...options.engine }).pipe(
           Layer.provide([
-            Layer.succeed(RunStore, FaultyStore.make(store, control)),
+            Layer.succeed(RunStore, FaultyStore.make(noting(store, arrivals), control)),
             Layer.succeed(Ids.IdGenerator, ids),
             Layer.succeed(Process, {
               owner: name,
@@ -235,7 +248,7 @@ const make = (options: Options): Effect.Effect<TestStack["Type"], never, Scope.S
 
     const processes = Array.from({ length: options.processes ?? 1 }, (_, index) => process(index))
     yield* Effect.addFinalizer(() => Effect.forEach(processes, (one) => one.crash, { discard: true }))
-    return { processes, archive, ledger, requests }
+    return { processes, archive, arrivals, ledger, requests }
   })
 
 /**

@@ -70,6 +70,6 @@ describe("any sequence of commands", { timeout: 3_600_000 }, () => {
     const given = least?.commands.map((command) => command.do).filter((name) => name !== "wait") ?? []
     expect(given).toContain("resume")
     expect(given.length).toBeLessThan(8)
-    expect(String(counterexample?.[0].commands)).toMatch(/^start \d, \d+ ms/)
+    expect(String(counterexample?.[0].commands)).toMatch(/(^|,)start \d, \d+ ms/)
   })
 })

@@ -134,7 +134,8 @@ export const observe = (stack: Stack, journal: Journal, limits: Plan.Plan["limit
       Effect.gen(function* () {
         const log = yield* logOf(stack.archive, row)
         const turns = yield* Effect.orDie(stack.archive.turns({ key: row.key }))
-        return { runId: row.runId, conversationId: row.conversationId, log, turns }
+        const storedAt = stack.arrivals.get(row.runId)
+        return { runId: row.runId, conversationId: row.conversationId, storedAt, log, turns }
       })
     )
     return {

@@ -11,7 +11,7 @@ import type { DecideRequest } from "../../engine/RunEngine.js"
 import * as Json from "../../tool/Json.js"
 import type * as Plan from "../Plan.js"
 import type { TestProcess } from "../TestStack.js"
-import { pendingOf, type Stack, storedOf } from "./archive.js"
+import { pendingOf, rowsOf, type Stack, storedOf } from "./archive.js"
 import { ask, type Edit, type Journal } from "./journal.js"
 
 const start = (journal: Journal, process: TestProcess, command: Extract<Plan.Command, { readonly do: "start" }>) => {
@@ -89,6 +89,27 @@ export const answerAtOnce = (stack: Stack, journal: Journal, { at, ...says }: No
         if (seen.has(approval.approvalId)) continue
         seen.add(approval.approvalId)
         yield* Effect.forkDaemon(decide(stack, journal, process, index, says, undefined))
+      }
+    })
+  )
+}
+
+/**
+ * Somebody who resumes each run once, the moment it has failed.
+ *
+ * @since 0.1.0
+ * @category running
+ */
+export const resumeAtOnce = (stack: Stack, journal: Journal, { at }: NonNullable<Plan.Plan["stubborn"]>) => {
+  const seen = new Set<string>()
+  return Stream.runForEach(stack.archive.changes, () =>
+    Effect.gen(function* () {
+      const process = stack.processes[at % stack.processes.length]
+      if (process?.running() === undefined) return
+      for (const { recoverable, runId } of yield* rowsOf(stack.archive)) {
+        if (recoverable !== true || seen.has(runId)) continue
+        seen.add(runId)
+        yield* Effect.forkDaemon(ask(journal, process, { name: "resume", runId }, (engine) => engine.resume(runId)))
       }
     })
   )
