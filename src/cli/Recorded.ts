@@ -83,6 +83,7 @@ export const make = (state: RunState.RunState, log: ReadonlyArray<Envelope>): Ru
     remove: () => unchangeable,
     conversations: () => Effect.succeed({ items: [] }),
     conversation: () => unknown,
+    questions: () => unknown,
     renameConversation: () => unknown,
     removeConversation: () => unchangeable,
     census: Effect.succeed({ queued: 0, running: 0, streaming: 0, waiting_approval: 0, executing: 0 }),

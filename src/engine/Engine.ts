@@ -6,6 +6,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { Agent } from "../agent/Agent.js"
@@ -156,6 +157,15 @@ const make = (
           )
         ),
       conversation: (conversationId) => available(Reading.conversation(env, supervisor, conversationId)),
+      questions: (conversationId) =>
+        available(
+          Effect.flatMap(CurrentUser, (userId) =>
+            Effect.flatMap(
+              store.questions({ conversationId, userId }),
+              Option.match({ onNone: () => noConversation, onSome: Effect.succeed })
+            )
+          )
+        ),
       renameConversation: (conversationId, title) =>
         available(
           Effect.gen(function* () {

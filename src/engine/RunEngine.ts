@@ -22,7 +22,7 @@ import type {
 import type { RunLimits, TextMessage } from "../domain/RunInput.js"
 import type { RunStatus } from "../domain/RunStatus.js"
 import type { Snapshot } from "../domain/Snapshot.js"
-import type { Census, ConversationRow, MessageRow, Page } from "../store/RunStore.js"
+import type { Census, ConversationRow, MessageRow, Page, Questions } from "../store/RunStore.js"
 
 /**
  * What a person asks. Either one `message`, or `messages` of which the last is the user's; the others count only when
@@ -272,6 +272,9 @@ export class RunEngine extends Context.Tag("runlet/RunEngine")<
       { readonly conversation: ConversationRow; readonly messages: Stream.Stream<MessageRow, Unavailable> },
       NotFound | Unavailable
     >
+
+    /** How many questions were asked in a conversation, and the last of them. */
+    readonly questions: (conversationId: string) => Effect.Effect<Questions, NotFound | Unavailable>
 
     readonly renameConversation: (conversationId: string, title: string) => Effect.Effect<void, NotFound | Unavailable>
 

@@ -20,7 +20,7 @@ import * as RunState from "../domain/RunState.js"
 import * as Status from "../domain/RunStatus.js"
 import { type Accepted, type DecideRequest, RunEngine, type View } from "../engine/RunEngine.js"
 import * as Threads from "../engine/Threads.js"
-import type { MessageRow } from "../store/RunStore.js"
+import type { MessageRow, Questions } from "../store/RunStore.js"
 import { UiChatBody, type UiMessage } from "./AdaptersApi.js"
 import * as Adapting from "./Adapting.js"
 import * as Body from "./Body.js"
@@ -85,13 +85,12 @@ const chatMessages = (conversationId: string) =>
     )
   )
 
+const noQuestions: Questions = { count: 0, last: undefined }
+
 /** How many questions of the user the server knows, and the last of them. */
 const knownQuestions = (conversationId: string) =>
-  Effect.flatMap(
-    chatMessages(conversationId),
-    Stream.runFold({ count: 0, last: undefined as string | undefined }, (found, { content, role }) =>
-      role === "user" ? { count: found.count + 1, last: content } : found
-    )
+  Effect.flatMap(RunEngine, (engine) =>
+    Effect.catchTag(engine.questions(conversationId), "NotFound", () => Effect.succeed(noQuestions))
   )
 
 const plain = (message: UiMessage) => ({ role: message.role, content: Messages.textOf(message) })

@@ -23,6 +23,7 @@ import {
   type CreateOutcome,
   type CreateRun,
   type OutlivedQuery,
+  type Questions,
   type RowChange,
   type RunQuery,
   type RunRow,
@@ -219,6 +220,10 @@ export interface Encoded
     readonly limit: number
     readonly before: ConversationCursor | undefined
   }) => Effect.Effect<ReadonlyArray<ConversationRow>, StoreError>
+  readonly questions: (query: {
+    readonly conversationId: string
+    readonly userId: string
+  }) => Effect.Effect<Questions | undefined, StoreError>
   readonly conversation: (query: ConversationQuery) => Effect.Effect<ConversationPage | undefined, StoreError>
 }
 
@@ -447,6 +452,7 @@ export const makeEncoded = (driver: Encoded): Store => ({
         )
     }),
   conversation: (query) => Effect.map(driver.conversation(query), Option.fromNullable),
+  questions: (query) => Effect.map(driver.questions(query), Option.fromNullable),
   renameConversation: driver.renameConversation,
   removeConversation: driver.removeConversation,
   compactions: driver.compactions,

@@ -150,6 +150,7 @@ const makeDriver = ({ data, exclusive, watchers }: SharedMemory, process: object
     remove: ({ runId, userId }) => write(() => Retention.remove(data, runId, userId)),
     conversations: (query) => read(() => Conversations.conversations(data, query)),
     conversation: (query) => read(() => Conversations.page(data, query)),
+    questions: ({ conversationId, userId }) => read(() => Conversations.questions(data, conversationId, userId)),
     renameConversation: ({ conversationId, title, userId }) =>
       write(() => {
         const conversation = data.userConversation(conversationId, userId)

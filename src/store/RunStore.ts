@@ -358,6 +358,17 @@ export interface ConversationPage {
 }
 
 /**
+ * How many questions a user has asked in a conversation, and the text of the last one.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Questions {
+  readonly count: number
+  readonly last: string | undefined
+}
+
+/**
  * What is said of a deletion: done, there was nothing of that name, or a run of it has not ended.
  *
  * @since 0.1.0
@@ -584,6 +595,12 @@ export class RunStore extends Context.Tag("runlet/RunStore")<
     }) => Effect.Effect<Page<ConversationRow>, StoreError>
 
     readonly conversation: (query: ConversationQuery) => Effect.Effect<Option.Option<ConversationPage>, StoreError>
+
+    /** How many messages of a conversation are the user's, of the newest versions, and the last of them. */
+    readonly questions: (query: {
+      readonly conversationId: string
+      readonly userId: string
+    }) => Effect.Effect<Option.Option<Questions>, StoreError>
 
     readonly renameConversation: (query: {
       readonly conversationId: string

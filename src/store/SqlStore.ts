@@ -42,7 +42,7 @@ import {
 } from "./internal/sqlRows.js"
 import * as SqlTransaction from "./internal/sqlTransaction.js"
 import { findWritten, repeatable } from "./internal/sqlTransaction.js"
-import { type Census, type Change, type Compaction, type DeleteOutcome, RunStore, type StoreError } from "./RunStore.js"
+import { type Census, type Change, type Compaction, RunStore, type StoreError } from "./RunStore.js"
 
 const quiet = Effect.withTracerEnabled(false)
 
@@ -190,35 +190,6 @@ const makeDriver = Effect.fnUntraced(function* ({
               firstRun
             ),
           claimed(owner)
-        )
-      )
-    )
-
-  const removeConversation = (conversationId: string, userId: string): Effect.Effect<DeleteOutcome, SqlError> =>
-    beside(
-      () =>
-        Effect.gen(function* () {
-          yield* Locks.conversation(write, conversationId)
-          const [found] = yield* write<{ readonly active: number }>`
-          SELECT CASE WHEN EXISTS (
-            SELECT 1 FROM runs WHERE conversation_id = conversations.conversation_id
-              AND status IN ('queued', 'running', 'streaming', 'waiting_approval')
-          ) THEN 1 ELSE 0 END AS active
-          FROM conversations WHERE conversation_id = ${conversationId} AND user_id = ${userId}`
-          if (found === undefined) return "unknown"
-          if (found.active === 1) return "active"
-          const runs = yield* write<{ readonly key: number | string }>`
-          SELECT key FROM runs WHERE conversation_id = ${conversationId}`
-          yield* announce({ keys: runs.map(({ key }) => Number(key)), work: false, left: false })
-          yield* write`DELETE FROM conversations WHERE conversation_id = ${conversationId}`
-          return "deleted"
-        }),
-      findWritten(isDeleted, (deleted) =>
-        Effect.zipRight(
-          Locks.conversation(write, conversationId),
-          Effect.map(write`SELECT 1 FROM conversations WHERE conversation_id = ${conversationId}`, (rows) =>
-            rows.length === 0 ? Option.some(deleted) : Option.none()
-          )
         )
       )
     )
@@ -429,6 +400,7 @@ const makeDriver = Effect.fnUntraced(function* ({
         )
       ),
     conversation: (query) => reading("conversation")(conversations.page(query)),
+    questions: ({ conversationId, userId }) => reading("questions")(conversations.questions(conversationId, userId)),
     renameConversation: ({ conversationId, title, userId }) =>
       written("renameConversation")(
         Effect.map(
@@ -441,7 +413,7 @@ const makeDriver = Effect.fnUntraced(function* ({
         )
       ),
     removeConversation: ({ conversationId, userId }) =>
-      written("removeConversation")(removeConversation(conversationId, userId)),
+      written("removeConversation")(retention.removeConversation(conversationId, userId)),
     compactions: (conversationId) =>
       reading("compactions")(
         sql<Compaction>`SELECT compactions.conversation_id AS "conversationId", upto.run_id AS "uptoRunId",
@@ -474,8 +446,6 @@ const makeDriver = Effect.fnUntraced(function* ({
 })
 
 const isTaken = (run: EncodedRow | undefined): run is EncodedRow => run !== undefined
-
-const isDeleted = (outcome: DeleteOutcome): outcome is "deleted" => outcome === "deleted"
 
 /**
  * Brings the tables up to date. Fails for a database that is broken or that a newer version has changed.

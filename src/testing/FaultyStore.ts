@@ -228,6 +228,7 @@ export const make = (store: RunStore["Type"], control: Control): RunStore["Type"
     remove: (query) => read("remove", store.remove(query)),
     conversations: (query) => read("conversations", store.conversations(query)),
     conversation: (query) => read("conversation", store.conversation(query)),
+    questions: (query) => read("questions", store.questions(query)),
     renameConversation: (query) => read("renameConversation", store.renameConversation(query)),
     removeConversation: (query) => read("removeConversation", store.removeConversation(query)),
     compactions: (conversationId) => read("compactions", store.compactions(conversationId)),

@@ -196,6 +196,7 @@ export const make = (options: { readonly heartbeatMs: number }) =>
       ],
       conversations: () => Effect.succeed({ items: [], nextCursor: undefined }),
       conversation: () => new NotFound({ message: "There is no such conversation." }),
+      questions: () => new NotFound({ message: "There is no such conversation." }),
       renameConversation: () => Effect.void,
       removeConversation: () => new NotFound({ message: "There is no such conversation." }),
       census: Effect.succeed({ queued: 1, running: 2, streaming: 3, waiting_approval: 4, executing: 5, bytes: 8192 }),

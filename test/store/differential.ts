@@ -140,6 +140,7 @@ const look = (store: Store, known: ReadonlyArray<Known>) =>
         supersedable: store.supersedable({ conversationId, before: { key, ord } }),
         conversation: store.conversation({ conversationId, userId, limit: 2 }),
         rest: store.conversation({ conversationId, userId, limit: 100, after: { part: "runs", at: ord - 1 } }),
+        questions: store.questions({ conversationId, userId }),
         compactions: store.compactions(conversationId),
         base: store.base(key)
       })

@@ -49,6 +49,7 @@ const everything = Effect.gen(function* () {
   yield* store.conversations({ userId, limit: 10, cursor: "WzEsIngiXQ" })
   yield* store.conversation({ conversationId, userId, limit: 10 })
   yield* store.conversation({ conversationId, userId, limit: 10, after: { part: "runs", at: 1 } })
+  yield* store.questions({ conversationId, userId })
   yield* store.renameConversation({ conversationId, userId, title: "t" })
   yield* store.saveCompaction({
     conversationId,

@@ -10,6 +10,7 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
+import * as Ref from "effect/Ref"
 import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
 import { RunStore } from "../../src/store/RunStore.js"
@@ -253,6 +254,77 @@ describe("transactions", () => {
       expect(yield* counts).toEqual(before)
       expect(yield* rowOf(kept.key)).toMatchObject({ status: "completed" })
       expect(yield* sql`PRAGMA foreign_key_check`).toEqual([])
+    }).pipe(Effect.provide(sqlite))
+  )
+})
+
+describe("removals of what is long", () => {
+  const long = (conversationId?: string) =>
+    Effect.gen(function* () {
+      const run = yield* begin({ ...(conversationId !== undefined && { conversationId }) })
+      yield* append({ key: run.key, events: texts(2_500), set: running })
+      yield* end(run)
+      return run
+    })
+
+  it.live("are done in steps, between which others have their turn", () =>
+    Effect.gen(function* () {
+      const store = yield* RunStore
+      const other = yield* begin()
+      const { conversationId } = yield* long()
+      yield* long(conversationId)
+      const turns = yield* Ref.make(0)
+      const removal = yield* Effect.fork(store.removeConversation({ conversationId, userId: "alice" }))
+      const others = Effect.zipRight(
+        append({ key: other.key, events: texts(1), set: running }),
+        Ref.update(turns, (n) => n + 1)
+      )
+      const busy = yield* Effect.fork(Effect.forever(Effect.delay(others, 0)))
+      expect(yield* Fiber.join(removal)).toBe("deleted")
+      yield* Fiber.interrupt(busy)
+      // Ten steps, and one for what is left of the conversation.
+      expect(yield* turns).toBeGreaterThanOrEqual(8)
+    }).pipe(Effect.provide(sqlite))
+  )
+
+  it.live("that are interrupted leave the beginning of a conversation, which can be removed as well", () =>
+    Effect.gen(function* () {
+      const store = yield* RunStore
+      const sql = yield* WriteClient
+      const first = yield* long()
+      const { conversationId } = first
+      const last = yield* long(conversationId)
+      const left = (key: number) =>
+        Effect.map(
+          sql<{ n: number }>`SELECT COUNT(*) AS n FROM events WHERE run_key = ${key}`,
+          (rows) => rows[0]?.n ?? 0
+        )
+      const whole = yield* left(first.key)
+      const removal = yield* Effect.fork(store.removeConversation({ conversationId, userId: "alice" }))
+      yield* Effect.repeat(Effect.delay(left(last.key), 0), { until: (n) => n < whole })
+      yield* Fiber.interrupt(removal)
+      expect(yield* left(first.key)).toBe(whole)
+      const rest = yield* left(last.key)
+      expect(rest).toBeGreaterThan(0)
+      // What is gone of a log is known to be.
+      const { compactedSeq, lastSeq } = yield* rowOf(last.key)
+      expect(lastSeq - compactedSeq).toBe(rest)
+      expect(yield* store.removeConversation({ conversationId, userId: "bob" })).toBe("unknown")
+      expect(yield* store.removeConversation({ conversationId, userId: "alice" })).toBe("deleted")
+      expect(yield* left(first.key)).toBe(0)
+      expect(yield* sql`PRAGMA foreign_key_check`).toEqual([])
+    }).pipe(Effect.provide(sqlite))
+  )
+
+  it.live("end when a run begins in between", () =>
+    Effect.gen(function* () {
+      const store = yield* RunStore
+      const first = yield* long()
+      const { conversationId } = first
+      const removal = yield* Effect.fork(store.removeConversation({ conversationId, userId: "alice" }))
+      const begun = yield* create({ conversationId })
+      expect(yield* Fiber.join(removal)).toBe("active")
+      expect(yield* rowOf(begun.key)).toMatchObject({ status: "queued" })
     }).pipe(Effect.provide(sqlite))
   )
 })

@@ -4,7 +4,7 @@
  * @since 0.1.0
  */
 import type { Encoded } from "../Encoded.js"
-import type { ConversationPage, ConversationQuery, ConversationRow, MessageRow } from "../RunStore.js"
+import type { ConversationPage, ConversationQuery, ConversationRow, MessageRow, Questions } from "../RunStore.js"
 import { type Conversation, type Data, isActive, type Run } from "./memory.js"
 import { fitting } from "./messagePages.js"
 
@@ -77,6 +77,21 @@ export const page = (data: Data, query: ConversationQuery): ConversationPage | u
     messages: taken.flatMap(({ messages }) => messages),
     ...(last !== undefined && { next: { part: "runs", at: last.place } })
   }
+}
+
+/**
+ * What a user has asked in a conversation of theirs.
+ *
+ * @since 0.1.0
+ * @category reading
+ */
+export const questions = (data: Data, conversationId: string, userId: string): Questions | undefined => {
+  const found = data.userConversation(conversationId, userId)
+  if (found === undefined) return undefined
+  const brought = found.brought.filter(({ role }) => role === "user").map(({ content }) => content)
+  const asked = data.exchanges(conversationId).map(({ row }) => data.messages.get(row.userMessageId)?.content ?? "")
+  const all = [...brought, ...asked]
+  return { count: all.length, last: all.at(-1) }
 }
 
 const isBeforeCursor = (

@@ -6,7 +6,7 @@
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type { SqlError } from "@effect/sql/SqlError"
 import * as Effect from "effect/Effect"
-import type { ConversationPage, ConversationQuery, MessagePlace, MessageRow } from "../RunStore.js"
+import type { ConversationPage, ConversationQuery, MessagePlace, MessageRow, Questions } from "../RunStore.js"
 import { fitting } from "./messagePages.js"
 import { type RawConversation, type RawExchange, toConversation, toMessages } from "./sqlRows.js"
 
@@ -99,8 +99,24 @@ export const make = (sql: SqlClient.SqlClient) => {
       return { conversation, messages: found.flatMap(toMessages), next: { part: "runs", at: upTo } }
     })
 
+  const questions = (conversationId: string, userId: string): Effect.Effect<Questions | undefined, SqlError> =>
+    Effect.map(
+      sql<{ readonly count: number | string; readonly last: string | null }>`
+        SELECT (SELECT COUNT(*) FROM messages WHERE conversation_id = ${conversationId} AND brought >= 0 AND role = 'user')
+          + (SELECT COUNT(DISTINCT ord) FROM runs WHERE conversation_id = ${conversationId}) AS count,
+          COALESCE(
+            (SELECT content FROM messages WHERE message_id = (SELECT user_message_id FROM runs
+              WHERE conversation_id = ${conversationId} ORDER BY ord DESC, key DESC LIMIT 1)),
+            (SELECT content FROM messages WHERE conversation_id = ${conversationId} AND brought >= 0 AND role = 'user'
+              ORDER BY brought DESC LIMIT 1)
+          ) AS last
+        FROM conversations WHERE conversation_id = ${conversationId} AND user_id = ${userId}`,
+      ([row]) => row && { count: Number(row.count), last: row.last ?? undefined }
+    )
+
   return {
     page,
+    questions,
     /** All messages that the first request brought along, which is as much as a request may have. */
     brought: (conversationId: string) => broughtBehind(conversationId, -1, Number.MAX_SAFE_INTEGER)
   }

@@ -15,6 +15,12 @@ import type { Announce } from "./sqlNotices.js"
 import { type RawRun, runColumns, toRun } from "./sqlRows.js"
 import { findWritten, type Transaction } from "./sqlTransaction.js"
 
+/** So many events go in one transaction when a user deletes something: some milliseconds of work. */
+const eventsAtOnce = 500
+
+/** A run without events costs as much. */
+const runCosts = 10
+
 /** Unused pages that are kept, so that what comes finds room: so many, and this part of the file. */
 const spare = { pages: 256, part: 0.1 }
 
@@ -44,24 +50,82 @@ export const make = (
           WHERE conversation_id = ${conversationId} AND user_message_id = messages.message_id)`
     })
 
+  /** The events of a run up to a seq, the first ones first; answers how many there were. */
+  const removeEvents = (key: number, upTo: number, limit: number) =>
+    Effect.map(
+      sql`DELETE FROM events WHERE id IN (
+        SELECT id FROM events WHERE run_key = ${key} AND seq <= ${upTo} ORDER BY seq LIMIT ${limit}) RETURNING seq`,
+      (rows) => rows.length
+    )
+
+  /** Removes up to `limit` events of a run, and the run when it had fewer; answers how many it had. */
+  const removeSome = (run: ReturnType<typeof toRun>, limit: number) =>
+    Effect.gen(function* () {
+      const count = yield* removeEvents(run.key, run.lastSeq, limit)
+      if (count < limit) yield* removeRow(run)
+      else {
+        yield* sql`UPDATE runs SET compacted_seq =
+          COALESCE((SELECT MIN(seq) - 1 FROM events WHERE run_key = ${run.key}), last_seq) WHERE key = ${run.key}`
+      }
+      return count
+    })
+
   const remove = (runId: string, userId: string): Effect.Effect<DeleteOutcome, SqlError> =>
-    transaction(
-      () =>
-        Effect.gen(function* () {
-          yield* Locks.conversationsOf(sql, { runId })
-          const [found] = yield* sql<RawRun>`
-          SELECT ${columns} FROM runs WHERE run_id = ${runId} AND user_id = ${userId}`
-          if (found === undefined) return "unknown"
-          const run = toRun(found)
-          if (!Status.isEnded(run.status)) return "active"
-          yield* removeRow(run)
-          return "deleted"
-        }),
-      findWritten(isDeleted, (deleted) =>
-        Effect.zipRight(
-          Locks.conversationsOf(sql, { runId }),
-          Effect.map(sql`SELECT 1 FROM runs WHERE run_id = ${runId} FOR UPDATE`, (rows) =>
-            rows.length === 0 ? Option.some(deleted) : Option.none()
+    inSteps(
+      transaction(
+        (): Effect.Effect<Step, SqlError> =>
+          Effect.gen(function* () {
+            yield* Locks.conversationsOf(sql, { runId })
+            const [found] = yield* sql<RawRun>`
+              SELECT ${columns} FROM runs WHERE run_id = ${runId} AND user_id = ${userId}`
+            if (found === undefined) return "unknown"
+            const run = toRun(found)
+            if (!Status.isEnded(run.status)) return "active"
+            return (yield* removeSome(run, eventsAtOnce)) < eventsAtOnce ? "deleted" : "more"
+          }),
+        findWritten(isDeleted, (deleted) =>
+          Effect.zipRight(
+            Locks.conversationsOf(sql, { runId }),
+            Effect.map(sql`SELECT 1 FROM runs WHERE run_id = ${runId} FOR UPDATE`, (rows) =>
+              rows.length === 0 ? Option.some(deleted) : Option.none()
+            )
+          )
+        )
+      )
+    )
+
+  /** The last runs first, so that what is left at any time is the beginning of a conversation. */
+  const removeConversation = (conversationId: string, userId: string): Effect.Effect<DeleteOutcome, SqlError> =>
+    inSteps(
+      transaction(
+        (): Effect.Effect<Step, SqlError> =>
+          Effect.gen(function* () {
+            yield* Locks.conversation(sql, conversationId)
+            const [found] = yield* sql<{ readonly active: number }>`
+              SELECT CASE WHEN EXISTS (
+                SELECT 1 FROM runs WHERE conversation_id = conversations.conversation_id
+                  AND status IN ('queued', 'running', 'streaming', 'waiting_approval')
+              ) THEN 1 ELSE 0 END AS active
+              FROM conversations WHERE conversation_id = ${conversationId} AND user_id = ${userId}`
+            if (found === undefined) return "unknown"
+            if (found.active === 1) return "active"
+            for (let left = eventsAtOnce; left > 0; ) {
+              const [last] = yield* sql<RawRun>`SELECT ${columns} FROM runs
+                WHERE conversation_id = ${conversationId} ORDER BY ord DESC, key DESC LIMIT 1`
+              if (last === undefined) {
+                yield* sql`DELETE FROM conversations WHERE conversation_id = ${conversationId}`
+                return "deleted"
+              }
+              left -= runCosts + (yield* removeSome(toRun(last), left))
+            }
+            return "more"
+          }),
+        findWritten(isDeleted, (deleted) =>
+          Effect.zipRight(
+            Locks.conversation(sql, conversationId),
+            Effect.map(sql`SELECT 1 FROM conversations WHERE conversation_id = ${conversationId}`, (rows) =>
+              rows.length === 0 ? Option.some(deleted) : Option.none()
+            )
           )
         )
       )
@@ -103,14 +167,6 @@ export const make = (
       )
     )
 
-  /** The events of a run up to a seq, the first ones first; answers how many there were. */
-  const removeEvents = (key: number, upTo: number, limit: number) =>
-    Effect.map(
-      sql`DELETE FROM events WHERE id IN (
-        SELECT id FROM events WHERE run_key = ${key} AND seq <= ${upTo} ORDER BY seq LIMIT ${limit}) RETURNING seq`,
-      (rows) => rows.length
-    )
-
   const untrimmed = read<{ readonly key: number | string; readonly seq: number }>`
     SELECT run_key AS key, seq FROM bases WHERE trimmed = 0 ORDER BY run_key LIMIT 1`
 
@@ -141,12 +197,7 @@ export const make = (
         const active = yield* sql`SELECT 1 FROM runs WHERE conversation_id = ${conversationId}
           AND status IN ('queued', 'running', 'streaming', 'waiting_approval') LIMIT 1`
         if (active.length > 0) return "kept"
-        if ((yield* removeEvents(key, run.lastSeq, limit)) === limit) {
-          yield* sql`UPDATE runs SET compacted_seq =
-            COALESCE((SELECT MIN(seq) - 1 FROM events WHERE run_key = ${key}), last_seq) WHERE key = ${key}`
-          return "more"
-        }
-        yield* removeRow(run)
+        if ((yield* removeSome(run, limit)) === limit) return "more"
         yield* sql`DELETE FROM conversations WHERE conversation_id = ${conversationId}
           AND NOT EXISTS (SELECT 1 FROM runs WHERE conversation_id = ${conversationId})`
         return "removed"
@@ -172,6 +223,7 @@ export const make = (
 
   return {
     remove,
+    removeConversation,
     outlived,
     compact,
     trim,
@@ -182,4 +234,14 @@ export const make = (
 
 const isTrue = (done: boolean): done is true => done
 
-const isDeleted = (outcome: DeleteOutcome): outcome is "deleted" => outcome === "deleted"
+type Step = DeleteOutcome | "more"
+
+const isDeleted = (outcome: Step): outcome is "deleted" => outcome === "deleted"
+
+/** Steps that leave others their turn, until one says how it ended. What is gone by then was there at the first. */
+const inSteps = (step: Effect.Effect<Step, SqlError>): Effect.Effect<DeleteOutcome, SqlError> => {
+  const next: Effect.Effect<DeleteOutcome, SqlError> = Effect.flatMap(Effect.zipRight(Effect.sleep(0), step), (said) =>
+    said === "more" ? next : Effect.succeed(said === "unknown" ? "deleted" : said)
+  )
+  return Effect.flatMap(step, (said) => (said === "more" ? next : Effect.succeed(said)))
+}

@@ -357,6 +357,61 @@ export const reads: ReadonlyArray<StoreCase> = [
   ),
 
   define(
+    "what was asked in a conversation is counted, of what was brought along and of each exchange once",
+    Effect.gen(function* () {
+      const store = yield* RunStore
+      const asked = (conversationId: string, userId = "alice") =>
+        Effect.map(store.questions({ conversationId, userId }), Option.getOrUndefined)
+      const first = yield* begin({
+        message: "third",
+        brought: [
+          { role: "user", content: "first" },
+          { role: "assistant", content: "an answer" },
+          { role: "user", content: "second" }
+        ]
+      })
+      const { conversationId, userMessageId } = first
+      yield* end(first, ending.completed("answer"))
+      assert.deepEqual(yield* asked(conversationId), { count: 3, last: "third" })
+      const again = yield* begin({ conversationId, userMessageId, message: "third", regeneratedFrom: first })
+      yield* end(again, ending.completed("another"))
+      assert.deepEqual(yield* asked(conversationId), { count: 3, last: "third" })
+      const next = yield* begin({ conversationId, message: "fourth" })
+      assert.deepEqual(yield* asked(conversationId), { count: 4, last: "fourth" })
+      yield* end(next)
+      for (const { runId } of [next, again, first]) yield* store.remove({ runId, userId: "alice" })
+      assert.deepEqual(yield* asked(conversationId), { count: 2, last: "second" })
+      assert.equal(yield* asked(conversationId, "bob"), undefined)
+      assert.equal(yield* asked(yield* newConversationId), undefined)
+    })
+  ),
+
+  define(
+    "what is long is removed whole, by a run and by a conversation",
+    Effect.gen(function* () {
+      const store = yield* RunStore
+      const long = (conversationId?: string) =>
+        Effect.gen(function* () {
+          const run = yield* begin({ ...(conversationId !== undefined && { conversationId }) })
+          yield* append({ key: run.key, events: texts(1_300), set: { status: "running" } })
+          yield* end(run)
+          return run
+        })
+      const alone = yield* long()
+      assert.equal(yield* store.remove({ runId: alone.runId, userId: "alice" }), "deleted")
+      const first = yield* long()
+      const { conversationId } = first
+      const second = yield* long(conversationId)
+      assert.equal(yield* store.removeConversation({ conversationId, userId: "alice" }), "deleted")
+      for (const { key } of [alone, first, second]) {
+        assert.deepEqual(yield* store.row(key), Option.none())
+        assert.deepEqual(yield* store.events({ key, after: 0, limit: 1 }), [])
+      }
+      assert.deepEqual(yield* conversationOf(conversationId), Option.none())
+    })
+  ),
+
+  define(
     "a conversation is removed with its runs, unless one of them is active",
     Effect.gen(function* () {
       const store = yield* RunStore
