@@ -96,7 +96,11 @@ const serve = (options: Options) =>
       host: options.host ?? "127.0.0.1",
       port: options.port ?? 4747
     })
-    const app = yield* HttpRouter.withRouterConfig(HttpApiBuilder.httpApp, { caseSensitive: true })
+    // A client's name for a conversation may have 256 characters, of which each may be nine in an address.
+    const app = yield* HttpRouter.withRouterConfig(HttpApiBuilder.httpApp, {
+      caseSensitive: true,
+      maxParamLength: 2304
+    })
     const handler = yield* NodeHttpServer.makeHandler(app).pipe(
       // A span of a request would last as long as somebody watches, would be made for every probe, and would hold every
       // header. What a request starts has a span of its own.

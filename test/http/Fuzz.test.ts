@@ -17,26 +17,16 @@ import * as Runlet from "../../src/node/Runlet.js"
 import * as ScriptedModel from "../../src/testing/ScriptedModel.js"
 import * as Script from "../../src/testing/UpstreamScript.js"
 import { bytesOf, cut, decode } from "../model/support.js"
+import * as Endpoints from "./Endpoints.js"
 import * as Server from "./Server.js"
 
 const id = "run_01a22e82-0a3e-70d4-aad7-970e106e62bb"
+const ids = { runId: id, conversationId: "conv_1", approvalId: "apr_1" }
+/** Each endpoint that there is, and a client's own name for a conversation. */
 const targets: ReadonlyArray<readonly [method: string, path: string]> = [
-  ["POST", "/chat"],
-  ["POST", "/api/agent/stream"],
-  ["GET", "/runs"],
-  ["GET", `/runs/${id}`],
-  ["DELETE", `/runs/${id}`],
-  ["GET", `/runs/${id}/events`],
-  ["POST", `/runs/${id}/cancel`],
-  ["POST", `/runs/${id}/approvals/apr_1`],
-  ["POST", `/runs/${id}/regenerate`],
-  ["POST", `/runs/${id}/resume`],
-  ["GET", `/runs/${id}/checkpoints/3`],
-  ["GET", `/runs/${id}/trace`],
-  ["GET", "/conversations"],
-  ["PATCH", "/conversations/conv_1"],
-  ["POST", "/session"],
-  ["GET", "/models"]
+  ...Endpoints.all.map(({ method, path }) => [method, Endpoints.fill(path, ids)] as const),
+  ["GET", "/adapters/ai-sdk/chat/mine"],
+  ["GET", "/adapters/ag-ui/threads/mine/events"]
 ]
 
 const bodies: ReadonlyArray<string> = [
@@ -49,6 +39,10 @@ const bodies: ReadonlyArray<string> = [
   `{"message":${"[".repeat(3000)}${"]".repeat(3000)}}`,
   '{"title":"a\\u0000b\\u2028"}',
   '{"token":"t"}',
+  '{"id":"mine","message":{"id":"m","role":"user","parts":[{"type":"text","text":"hi"}]},"trigger":"regenerate-message"}',
+  '{"id":"mine","messages":[{"role":"assistant","parts":[{"type":"x","approval":{"id":"apr_1","approved":true}}],"metadata":{"seq":3}}]}',
+  `{"threadId":"mine","runId":"r","messages":[{"id":"m","role":"user","content":"hi"}],"forwardedProps":{"mode":"plan"}}`,
+  `{"threadId":"mine","runId":"r","messages":[],"resume":[{"interruptId":"apr_1","status":"resolved","payload":{"approved":true}}]}`,
   "\ufeff{}",
   "null",
   ""
@@ -56,8 +50,12 @@ const bodies: ReadonlyArray<string> = [
 
 const values = [
   "",
-  "0",
   "-1",
+  "now",
+  "sse",
+  "long-poll",
+  "0000000000000003",
+  "0",
   "01",
   "1e3",
   "9007199254740993",
@@ -103,7 +101,10 @@ const oneHeader = FastCheck.constantFrom(...Object.entries(headers)).chain(([nam
   FastCheck.tuple(FastCheck.constant(name), FastCheck.constantFrom(...known))
 )
 const query = FastCheck.tuple(
-  FastCheck.constantFrom("after", "limit", "cursor", "status", "conversationId", "x"),
+  FastCheck.constantFrom(
+    ...["after", "limit", "cursor", "status", "conversationId", "x"],
+    ...["offset", "live", "version", "threadId", "clientRunId"]
+  ),
   FastCheck.constantFrom(...values)
 ).map(([name, value]) => `${name}=${value.includes("%") ? value : encodeURIComponent(value)}`)
 const request = FastCheck.record({

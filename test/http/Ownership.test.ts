@@ -2,7 +2,6 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import * as HttpApi from "@effect/platform/HttpApi"
 import * as PlatformServer from "@effect/platform/HttpServer"
 import { expect, it } from "@effect/vitest"
 import Database from "better-sqlite3"
@@ -13,14 +12,11 @@ import * as Redacted from "effect/Redacted"
 import * as Agent from "../../src/agent/Agent.js"
 import * as Auth from "../../src/http/Auth.js"
 import * as HttpServer from "../../src/http/HttpServer.js"
-import { RunsApi } from "../../src/http/RunsApi.js"
 import * as Runlet from "../../src/node/Runlet.js"
 import * as Script from "../../src/testing/ScriptedModel.js"
+import * as Endpoints from "./Endpoints.js"
 
-interface Ids {
-  readonly runId: string
-  readonly conversationId: string
-  readonly approvalId: string
+interface Ids extends Endpoints.Ids {
   readonly messageId: string
 }
 
@@ -111,27 +107,7 @@ const empty: Record<string, number> = {
   "agUi.thread": 204
 }
 
-const endpoints: ReadonlyArray<{ readonly name: string; readonly method: string; readonly path: string }> = (() => {
-  const found: Array<{ name: string; method: string; path: string }> = []
-  HttpApi.reflect(RunsApi, {
-    onGroup: () => {},
-    onEndpoint: ({ endpoint, group }) => {
-      found.push({ name: `${group.identifier}.${endpoint.name}`, method: endpoint.method, path: endpoint.path })
-    }
-  })
-  return found
-})()
-
 const methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
-
-const fill = (path: string, ids: Ids): string =>
-  path
-    .replace(":runId", ids.runId)
-    .replace(":conversationId", ids.conversationId)
-    .replace(":chatId", ids.conversationId)
-    .replace(":threadId", ids.conversationId)
-    .replace(":approvalId", ids.approvalId)
-    .replace(":seq", "3")
 
 /** Writes down the text of every statement that SQLite executes in this process. */
 const recording = Effect.acquireRelease(
@@ -210,7 +186,7 @@ it.scopedLive(
   "what belongs to somebody else is refused as what does not exist, by every endpoint and method, for the same work",
   () =>
     Effect.gen(function* () {
-      expect(endpoints.map(({ name }) => name).sort()).toEqual(Object.keys(asks).sort())
+      expect(Endpoints.all.map(({ name }) => name).sort()).toEqual(Object.keys(asks).sort())
       const { call, settle } = yield* world
       const begun = yield* call("owner", "POST", "/chat", { message: "hi", background: true })
       const { assistantMessageId, conversationId, runId } = JSON.parse(begun.text)
@@ -238,7 +214,7 @@ it.scopedLive(
           let statements = 0
           for (const ids of [theirs, nobodys]) {
             const { body, query = "" } = ask(ids)
-            const answer = yield* call("other", method, `${fill(path, ids)}${query}`, body)
+            const answer = yield* call("other", method, `${Endpoints.fill(path, ids)}${query}`, body)
             status = answer.status
             statements = answer.statements.length
             answers.push({
@@ -250,7 +226,7 @@ it.scopedLive(
           expect(answers[0], `${method} ${path}`).toEqual(answers[1])
           return { status, statements }
         })
-      for (const { method, name, path } of endpoints) {
+      for (const { method, name, path } of Endpoints.all) {
         const variants = asks[name]?.(theirs).length ?? 0
         for (let i = 0; i < variants; i++) {
           const { statements, status } = yield* compare(method, path, (ids) => asks[name]?.(ids)[i] ?? {})
