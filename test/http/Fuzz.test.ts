@@ -141,8 +141,17 @@ it.scopedLive.each(engines)(
   `requests out of order are answered as documented (FUZZ_SEED=${seed}), over %s`,
   ([what, engine, numRuns]) =>
     Effect.gen(function* () {
-      const { call } = yield* Server.start({ heartbeatMs: 1_000, ...(engine !== undefined && { engine }) })
+      const { call, open } = yield* Server.start({ heartbeatMs: 1_000, ...(engine !== undefined && { engine }) })
       const begun = yield* call({ path: "/chat", json: { message: "hi", background: true } })
+      /** The answer; of a run that goes on for ever, what there is of it. */
+      const beginning = (asked: Server.Call) =>
+        Effect.scoped(
+          Effect.gen(function* () {
+            const { ended, headers, status, until } = yield* open(asked)
+            const lasts = /event-stream|ndjson/.test(headers["content-type"] ?? "")
+            return { status, headers, body: yield* lasts ? until((text) => text !== "") : ended }
+          })
+        )
       // Requests are about a run that is there.
       const { runId } = engine === undefined ? { runId: id } : JSON.parse(begun.body)
       const there = (text: string) => text.replaceAll(id, runId)
@@ -164,7 +173,7 @@ it.scopedLive.each(engines)(
           ...(withBody && { body: sent })
         }
         const about = `${what}, FUZZ_SEED=${seed}: ${JSON.stringify({ ...asked, body: sent.toString("latin1").slice(0, 300) })}`
-        const answer = yield* Effect.timeoutFailCause(call(asked), {
+        const answer = yield* Effect.timeoutFailCause(beginning(asked), {
           duration: "5 seconds",
           onTimeout: () => Cause.die(`no answer: ${about}`)
         })
