@@ -5,16 +5,23 @@
  */
 import * as Args from "@effect/cli/Args"
 import * as Command from "@effect/cli/Command"
+import { SqlError } from "@effect/sql/SqlError"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as Migrate from "../node/Migrate.js"
 import * as Postgres from "../store/Postgres.js"
+import { StoreError } from "../store/RunStore.js"
 import { type Failure, ofCode } from "./Failure.js"
 import * as Flags from "./Flags.js"
 
 /** What the system said is in the innermost error. */
-const said = (cause: unknown): string =>
-  cause instanceof Error ? (cause.cause instanceof Error ? said(cause.cause) : cause.message) : String(cause)
+const innermost = (cause: unknown): string =>
+  cause instanceof Error ? (cause.cause instanceof Error ? innermost(cause.cause) : cause.message) : String(cause)
+
+const said = (cause: unknown): string => {
+  const reason = cause instanceof StoreError || cause instanceof SqlError ? Postgres.reasonOf(cause) : undefined
+  return reason === undefined ? innermost(cause) : `the database ${reason}`
+}
 
 const refusal = ({ cause, reason, what = [] }: Migrate.MigrateError, from: string, to: string): Failure => {
   switch (reason) {

@@ -65,6 +65,9 @@ const started = {
   json: encodeEvent({ type: "run-status", status: "running" })
 } as const
 
+/** Up to which part of its time a lease that was renewed is not looked at. Leases are renewed more often than that. */
+const fresh = 0.5
+
 /** After which part of its time a lease that was not renewed is in doubt, and for which part the last try may last. */
 const doubt = 0.7
 const lastTry = 0.25
@@ -309,7 +312,8 @@ export const make = (
 
     const takeOver = Effect.gen(function* () {
       // Our own leases come first: after a long sleep they may have run out without anybody having noticed.
-      yield* renew
+      const since = Duration.nanos((yield* Clock.currentTimeNanos) - renewedAt)
+      if (Duration.greaterThan(since, Duration.millis(leaseTtlMs * fresh))) yield* renew
       const owners = (yield* store.owners).filter((owner) => owner !== process.owner)
       const dead = yield* Effect.filter(owners, process.isGone)
       while (!draining && runs.size < agent.limits.maxConcurrentRuns) {

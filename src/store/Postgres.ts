@@ -59,16 +59,20 @@ export const nameOf = (data: string): string => {
   return `postgres://${username === "" ? "" : `${username}@`}${host}${pathname}`
 }
 
+const faultIn = (error: unknown): PgClient.PgFault | undefined => {
+  if (error instanceof PgClient.PgFault) return error
+  return Predicate.hasProperty(error, "cause") ? faultIn(error.cause) : undefined
+}
+
 /**
  * Why a database can not be used, in a phrase that follows its name, where the error tells.
  *
  * @since 0.1.0
  * @category conversions
  */
-export const reasonOf = (error: StoreError): string | undefined => {
-  const { cause } = error
-  const fault = Predicate.hasProperty(cause, "cause") ? cause.cause : undefined
-  if (!(fault instanceof PgClient.PgFault)) return undefined
+export const reasonOf = (error: StoreError | SqlError): string | undefined => {
+  const fault = faultIn(error)
+  if (fault === undefined) return undefined
   switch (fault.code) {
     case PgClient.pooled:
       return "is behind a pooler that does not keep sessions. Have it keep them (`pool_mode = session`), or go past it"

@@ -217,7 +217,11 @@ test("aborting stops the run on the server, also from a page that attached; leav
     const agent = attached ? first.clone() : first
     if (attached) {
       await first.detachActiveRun()
+      // It shows what the first one has shown; whether it is attached it knows when it is told something itself.
+      const told: Array<string> = []
+      agent.subscribe({ onEvent: ({ event }) => void told.push(event.type) })
       answered = agent.connectAgent().catch(() => undefined)
+      await eventually("an event of its own", () => (told.length > 0 ? true : undefined))
       await shows(agent, "on")
     }
     expect((await runOf()).status).toBe("streaming")

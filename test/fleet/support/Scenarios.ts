@@ -1,4 +1,9 @@
-/** The end-to-end suites of one server, over several servers on one database behind a proxy. */
+/**
+ * The end-to-end suites of one server, over several servers on one database behind a proxy. Left out are `logs`, which
+ * damages the database's file, `volume`, which measures that file, and `canary`, whose many runs at once take three
+ * servers on a busy machine longer than it waits. The limits of `test/limits` are counted inside the test's own process;
+ * those that hold for all servers together are in `test/postgres/store.test.ts`.
+ */
 import { afterAll } from "vitest"
 import * as Server from "../../e2e/support/Server.js"
 import * as World from "../../e2e/support/World.js"
@@ -34,7 +39,8 @@ export const overFleet = (open: () => Promise<Data>): void => {
         for (const server of servers) server.signal(signal)
       },
       stop: async () => {
-        for (const server of servers) await server.stop()
+        // At once: what one leaves behind the next one would take over.
+        await Promise.all(servers.map(({ stop }) => stop()))
         await balancer.stop()
       }
     }
