@@ -35,7 +35,7 @@ import * as Supervisor from "./Supervisor.js"
 import * as Viewing from "./Viewing.js"
 
 /**
- * - `commitWindowMs`: how long a first event waits for others to share its transaction (default 5)
+ * - `commitWindowMs`: the least time between two transactions of events; what comes meanwhile shares the next (default 5)
  * - `pollMs`: how often the queue and expiries are looked at without being told (default 1000)
  * - `retention`: how long events and runs are kept after the end
  * - `sweepMs`: how often retention is looked after (default five minutes)

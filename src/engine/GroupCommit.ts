@@ -36,17 +36,15 @@ export interface GroupCommit {
 const maxWeight = 5000
 const rowWeight = 100
 const pageSize = 500
-/** The less a loop rests, the longer a window: fewer commits are the cheapest relief. At most this share's inverse. */
-const minRest = 1 / 3
 /**
- * A loop that has no moment of rest can only get along by doing less. Then the window is open for so many turns of the
- * loop instead, and what each run produces meanwhile is stored, shown and sent as one; a timer would fire in the very
- * next turn, and every turn would be stored by itself. However long turns are, a window is at most so many times as long
- * as configured.
+ * Where something new comes in every turn of the event loop, commits can only get along by being fewer: each one that
+ * could not wait for a quiet turn lets the next one wait twice as long, up to so many times the window. What each run
+ * produces meanwhile is stored, shown and sent as one.
  */
-const busyLoad = 0.95
-const busyTurns = 20
 const maxStretch = 20
+
+/** Milliseconds of a clock that nobody sets. */
+const elapsed = Effect.map(Clock.currentTimeNanos, (nanos) => Number(nanos) / 1e6)
 
 const unanswered = new StoreError({
   reason: "corrupt",
@@ -54,19 +52,11 @@ const unanswered = new StoreError({
   cause: new Error("The store told no outcome of an append")
 })
 
-/** Waits for so many turns of the event loop. */
-const turns = (windowMs: number): Effect.Effect<void> => {
-  const turn = Effect.zipRight(Effect.sleep(Duration.millis(1)), Clock.currentTimeMillis)
-  const wait = (until: number, left: number): Effect.Effect<void> =>
-    Effect.flatMap(turn, (now) => (left <= 1 || now > until ? Effect.void : wait(until, left - 1)))
-  return Effect.flatMap(Clock.currentTimeMillis, (now) => wait(now + maxStretch * windowMs, busyTurns))
-}
-
 /**
- * Starts the committing fiber in the scope. `windowMs` is how long a first event waits for company; 0 commits in the
- * next turn of the event loop; `load` tells how busy that loop was since it was last asked, 0 to 1; `now` is the time that
- * events get (epoch milliseconds). A store that does not answer is asked again for `patienceMs`, then the writers of that
- * batch are closed and their runs left to recovery.
+ * Starts the committing fiber in the scope. It commits as soon as a turn of the event loop, which `turn` waits for, brings
+ * nothing more to store, and `windowMs` after the commit before at the earliest; with 0 it asks for neither. `now` is the
+ * time that events get (epoch milliseconds). A store that does not answer is asked again for `patienceMs`, then the writers
+ * of that batch are closed and their runs left to recovery.
  *
  * @since 0.1.0
  * @category constructors
@@ -76,24 +66,43 @@ export const make = (
   options: {
     readonly windowMs: number
     readonly patienceMs: number
-    readonly load: Effect.Effect<number>
+    readonly turn: Effect.Effect<void>
     readonly now: Effect.Effect<number>
   }
 ): Effect.Effect<GroupCommit, never, Scope.Scope> =>
   Effect.gen(function* () {
+    const { turn, windowMs } = options
     const dirty = new Set<RunWriter>()
     const latch = yield* Effect.makeLatch(false)
+    let added = 0
     const notify = (writer: RunWriter): void => {
+      added++
       dirty.add(writer)
       latch.unsafeOpen()
     }
-    const long = turns(options.windowMs)
+
+    let endedAt = Number.NEGATIVE_INFINITY
+    let patience = windowMs
+    /** Waits for a turn that adds nothing, as long as there is patience. */
+    const quiet = (until: number): Effect.Effect<void> =>
+      Effect.suspend(() => {
+        const before = added
+        return Effect.flatMap(Effect.zipRight(turn, elapsed), (now) => {
+          if (added !== before && now < until) return quiet(until)
+          patience = added === before ? windowMs : Math.min(patience * 2, maxStretch * windowMs)
+          return Effect.void
+        })
+      })
     const window =
-      options.windowMs === 0
+      windowMs === 0
         ? Effect.yieldNow()
-        : Effect.flatMap(options.load, (load) =>
-            load > busyLoad ? long : Effect.sleep(Duration.millis(options.windowMs / Math.max(1 - load, minRest)))
-          )
+        : Effect.flatMap(elapsed, (now) => {
+            const from = Math.max(now, endedAt + windowMs)
+            return Effect.zipRight(
+              from > now ? Effect.sleep(Duration.millis(from - now)) : Effect.void,
+              Effect.suspend(() => quiet(from + patience))
+            )
+          })
 
     const patiently = <A>(effect: Effect.Effect<A, StoreError>): Effect.Effect<A, StoreError> =>
       Effect.retry(effect, {
@@ -202,9 +211,9 @@ export const make = (
         weight += prepared.events.length + (prepared.set === undefined ? 0 : rowWeight)
       }
       if (batch.length > 0) {
-        const begun = yield* Clock.currentTimeNanos
+        const begun = yield* elapsed
         const outcomes = yield* append(batch)
-        Metrics.committed(events, Number((yield* Clock.currentTimeNanos) - begun) / 1e9)
+        Metrics.committed(events, ((yield* elapsed) - begun) / 1000)
         for (let i = 0; i < writers.length; i++) {
           const writer = writers[i]
           const outcome = outcomes[i] ?? Either.left(unanswered)
@@ -214,6 +223,7 @@ export const make = (
           if (writer.hasWork) dirty.add(writer)
         }
       }
+      endedAt = yield* elapsed
       if (dirty.size === 0) latch.unsafeClose()
     })
 

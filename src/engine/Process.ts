@@ -1,5 +1,5 @@
 /**
- * Who this process is, how busy it is, and whether another one still lives.
+ * Who this process is, when its event loop has come round, and whether another one still lives.
  *
  * @since 0.1.0
  */
@@ -10,8 +10,7 @@ import { IdGenerator } from "../domain/Ids.js"
 
 /**
  * `owner` names the process in leases. `isGone` answers whether the owner of a lease is known to have died; a process
- * on another host is never known to. `load` answers for which share of the time since it was last asked, 0 to 1, the
- * event loop had work.
+ * on another host is never known to. `turn` waits until the event loop has done what was ready.
  *
  * @since 0.1.0
  * @category services
@@ -21,12 +20,12 @@ export class Process extends Context.Tag("runlet/Process")<
   {
     readonly owner: string
     readonly isGone: (owner: string) => Effect.Effect<boolean>
-    readonly load: Effect.Effect<number>
+    readonly turn: Effect.Effect<void>
   }
 >() {}
 
 /**
- * A process that knows of no other, leases of others run out by time alone, and takes its event loop for idle.
+ * A process that knows of no other, leases of others run out by time alone. A timer stands for a turn of its event loop.
  *
  * @since 0.1.0
  * @category layers
@@ -35,6 +34,6 @@ export const layer: Layer.Layer<Process, never, IdGenerator> = Layer.effect(
   Process,
   Effect.gen(function* () {
     const ids = yield* IdGenerator
-    return { owner: yield* ids.key, isGone: () => Effect.succeed(false), load: Effect.succeed(0) }
+    return { owner: yield* ids.key, isGone: () => Effect.succeed(false), turn: Effect.sleep(0) }
   })
 )

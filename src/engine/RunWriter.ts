@@ -16,7 +16,7 @@ import * as Metrics from "../domain/Metrics.js"
 import * as Fold from "../domain/RunState.js"
 import * as RunStatus from "../domain/RunStatus.js"
 import type { Secrets } from "../domain/Secrets.js"
-import type { Append, AppendOutcome, RowChange, SideRecord } from "../store/RunStore.js"
+import type { Append, AppendOutcome, RowChange, SideRecord, TurnRow } from "../store/RunStore.js"
 import type { ToolConflict } from "../tool/Tool.js"
 import type { LiveTails } from "./LiveTail.js"
 import * as Numbering from "./Numbering.js"
@@ -126,10 +126,14 @@ export const rowChange = (state: Fold.RunState): RowChange => {
 export const appendOf = (
   numbered: Numbering.Numbered
 ): Pick<Append, "events" | "turn"> & { readonly set: RowChange } => {
-  const { closed, events, state } = numbered
-  if (closed === undefined) return { events, set: rowChange(state) }
+  const turn = turnRow(numbered)
+  return { events: numbered.events, set: rowChange(numbered.state), ...(turn !== undefined && { turn }) }
+}
+
+const turnRow = ({ closed }: Numbering.Numbered): TurnRow | undefined => {
+  if (closed === undefined) return undefined
   const { closed: _, open: __, ...header } = closed.state
-  return { events, set: rowChange(state), turn: { n: closed.turn.n, seq: closed.state.seq, turn: closed.turn, header } }
+  return { n: closed.turn.n, seq: closed.state.seq, turn: closed.turn, header }
 }
 
 /**
@@ -199,6 +203,7 @@ export class RunWriter {
       const added = this.sanitized(events, growing.events).length - before
       growing.entry.size += added
       this.waiting += added
+      this.options.notify(this)
       return
     }
     const clean = this.sanitized(events)
@@ -287,7 +292,7 @@ export class RunWriter {
           terminal: isTerminal(event.type)
         })
       }
-      turn = appendOf(numbered).turn
+      turn = turnRow(numbered)
       state = numbered.state
       deltas = numbered.deltas
       decided.push({ written: true, state })

@@ -132,7 +132,7 @@ export const make = (
     const claim = { owner: process.owner, ttlMs: leaseTtlMs }
     const commit = yield* GroupCommit.make(store, {
       windowMs: options.windowMs,
-      load: process.load,
+      turn: process.turn,
       now: env.now,
       patienceMs: Math.max(5_000, leaseTtlMs)
     })

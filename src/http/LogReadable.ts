@@ -65,28 +65,28 @@ export interface Options {
  * @since 0.1.0
  * @category encoding
  */
-export const bytesOf = (text: string): Uint8Array => encoder.encode(text)
-
-const encoder = new TextEncoder()
+export const bytesOf = (text: string): Uint8Array => Buffer.from(text)
 
 interface Encoded {
-  readonly last: Frame
+  readonly first: Frame | undefined
+  readonly last: Frame | undefined
   readonly format: Format
   readonly bytes: Uint8Array
 }
 
-/** The bytes of a piece of a log by its first frame, so that viewers who stand at one place share them. */
-const shared = new WeakMap<Frame, Encoded>()
+/** The piece of a log that was encoded last: viewers who stand at one place look right after each other, and share it. */
+let latest: Encoded | undefined
 
 const encode = (frames: ReadonlyArray<Frame>, format: Format): Uint8Array => {
-  const [first] = frames
+  const first = frames[0]
   const last = frames.at(-1)
-  const known = first === undefined ? undefined : shared.get(first)
-  if (known !== undefined && known.last === last && known.format === format) return known.bytes
+  if (latest !== undefined && latest.first === first && latest.last === last && latest.format === format) {
+    return latest.bytes
+  }
   let text = ""
   for (const frame of frames) text += format.frame(frame)
   const bytes = bytesOf(text)
-  if (first !== undefined && last !== undefined) shared.set(first, { last, format, bytes })
+  latest = { first, last, format, bytes }
   return bytes
 }
 

@@ -5,7 +5,6 @@
  */
 import { readFileSync, readlinkSync } from "node:fs"
 import { hostname } from "node:os"
-import { performance } from "node:perf_hooks"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { IdGenerator } from "../domain/Ids.js"
@@ -51,16 +50,10 @@ const gone = (here: string, owner: string): boolean => {
   return now !== undefined && start !== "" && now !== start
 }
 
-/** Answers the load since the last answer. */
-const loopLoad = (): Effect.Effect<number> => {
-  let last = performance.eventLoopUtilization()
-  return Effect.sync(() => {
-    const now = performance.eventLoopUtilization()
-    const { utilization } = performance.eventLoopUtilization(now, last)
-    last = now
-    return utilization
-  })
-}
+const turn = Effect.async<void>((resume) => {
+  const waiting = setImmediate(() => resume(Effect.void))
+  return Effect.sync(() => clearImmediate(waiting))
+})
 
 /**
  * Names the process by the boot of its machine, its id and its start time, and recognises owners on this machine that
@@ -78,7 +71,7 @@ export const layer: Layer.Layer<Process, never, IdGenerator> = Layer.effect(
     return {
       owner: `${here} ${process.pid} ${began(process.pid) ?? ""} ${nonce}`,
       isGone: (owner) => Effect.sync(() => gone(here, owner)),
-      load: loopLoad()
+      turn
     }
   })
 )

@@ -251,20 +251,31 @@ const decodeRows = (method: string, rows: ReadonlyArray<EncodedRow>): Effect.Eff
 const optionalRow = (method: string) => (row: EncodedRow | undefined) =>
   row === undefined ? Effect.succeedNone : Effect.asSome(decodeRow(method, row))
 
-const encodeAppend = ({ set, sides, turn, ...append }: Append): EncodedAppend => ({
-  ...append,
-  set: set && {
-    ...set,
-    usage: set.usage === undefined ? undefined : JSON.stringify(set.usage),
-    error: set.error == null ? set.error : JSON.stringify(set.error)
-  },
-  turn: turn && {
-    n: turn.n,
-    seq: turn.seq,
-    turn: JSON.stringify(turn.turn),
-    header: JSON.stringify(turn.header)
-  },
-  sides: sides?.map(({ data, iteration }) => ({ iteration, data: JSON.stringify(data ?? null) })) ?? []
+// Field by field: a rest and a spread cost more than everything else that is done with an append of mere deltas.
+const encodeAppend = (append: Append): EncodedAppend => ({
+  key: append.key,
+  epoch: append.epoch,
+  expectedSeq: append.expectedSeq,
+  raiseEpoch: append.raiseEpoch,
+  onlyIfLatest: append.onlyIfLatest,
+  events: append.events,
+  within: append.within,
+  set: append.set && encodeChange(append.set),
+  turn: append.turn && encodeTurn(append.turn),
+  sides: append.sides?.map(({ data, iteration }) => ({ iteration, data: JSON.stringify(data ?? null) })) ?? []
+})
+
+const encodeChange = (set: RowChange): EncodedChange => ({
+  ...set,
+  usage: set.usage === undefined ? undefined : JSON.stringify(set.usage),
+  error: set.error == null ? set.error : JSON.stringify(set.error)
+})
+
+const encodeTurn = ({ header, n, seq, turn }: TurnRow): EncodedTurn => ({
+  n,
+  seq,
+  turn: JSON.stringify(turn),
+  header: JSON.stringify(header)
 })
 
 const isRecord = (u: unknown): u is Record<string, unknown> => typeof u === "object" && u !== null && !Array.isArray(u)

@@ -73,6 +73,11 @@ const clients = ({ filename, synchronous = "full" }: SqliteOptions): Effect.Effe
     yield* retryBusy(write.unsafe(`PRAGMA synchronous = ${synchronous}`))
     yield* retryBusy(write.unsafe("PRAGMA foreign_keys = ON"))
     yield* retryBusy(write.unsafe("PRAGMA journal_size_limit = 67108864"))
+    // A page that every commit changes is written back once for many of them, and is not read anew for each.
+    yield* retryBusy(write.unsafe("PRAGMA wal_autocheckpoint = 4000"))
+    yield* retryBusy(write.unsafe("PRAGMA cache_size = -8000"))
+    // A statement of many rows keeps the pages as they were until it is done: that is not worth a file each time.
+    yield* retryBusy(write.unsafe("PRAGMA temp_store = MEMORY"))
     yield* Effect.provideService(SqlStore.migrate, WriteClient, write)
     yield* retryBusy(reclaimable(write))
     // Changes nothing, and fails where nothing may be changed: that is better known now than when a run is to be stored.

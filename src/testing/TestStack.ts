@@ -218,7 +218,7 @@ const make = (options: Options): Effect.Effect<TestStack["Type"], never, Scope.S
             Layer.succeed(Process, {
               owner: name,
               isGone: (owner) => Effect.sync(() => options.neighbours !== false && !living.has(owner)),
-              load: Effect.succeed(0)
+              turn: Effect.yieldNow()
             }),
             options.policy ?? ResumePolicy.layerRestartIteration,
             Agent.layer({

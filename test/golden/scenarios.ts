@@ -179,7 +179,7 @@ const processes = (model: Model) => {
             Layer.succeed(Process, {
               owner,
               isGone: (other) => Effect.succeed(other !== owner),
-              load: Effect.succeed(0)
+              turn: Effect.yieldNow()
             }),
             Ids.layerSeeded,
             ResumePolicy.layerRestartIteration,

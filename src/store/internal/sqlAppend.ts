@@ -174,6 +174,11 @@ const insertRowsOf = (sql: SqlClient.SqlClient): InsertEvents => {
   }
 }
 
+/** An append whose row was moved. */
+interface Accepted extends Placed {
+  readonly append: EncodedAppend
+}
+
 interface Moved {
   readonly key: number | string
   readonly lastSeq: number
@@ -329,26 +334,29 @@ export const make = (sql: SqlClient.SqlClient, transaction: Transaction, clock: 
         moveText,
         others.map(({ append }) => element(append, now))
       )
-      const accepted: Array<EncodedAppend & { readonly after: number }> = []
+      const accepted: Array<Accepted> = []
       for (const { append, index } of round) {
         const row = moved.get(append.key)
         if (row === undefined) {
           outcomes[index] = yield* refused(append)
         } else {
           outcomes[index] = { _tag: "Appended", lastSeq: row.lastSeq, epoch: row.epoch }
-          accepted.push({ ...append, after: row.lastSeq - append.events.length })
+          const { events, key } = append
+          accepted.push({ key, after: row.lastSeq - events.length, events, append })
         }
       }
       return accepted
     })
 
-  const store = (connection: Connection, accepted: ReadonlyArray<EncodedAppend & { readonly after: number }>) =>
+  const store = (connection: Connection, accepted: ReadonlyArray<Accepted>) =>
     Effect.zipRight(
       insertEvents(connection, accepted),
       Effect.zipRight(
-        Effect.forEach(accepted, (append) => (hasExtras(append) ? storeExtras(sql, append) : Effect.void), {
-          discard: true
-        }),
+        Effect.forEach(
+          accepted.filter(({ append }) => hasExtras(append)),
+          ({ append }) => storeExtras(sql, append),
+          { discard: true }
+        ),
         announce(noticeOf(accepted))
       )
     )
@@ -433,10 +441,10 @@ export const make = (sql: SqlClient.SqlClient, transaction: Transaction, clock: 
 /** Whether an append makes work for somebody: it queues a run, or makes room for one. */
 const makesWork = ({ set }: EncodedAppend): boolean => set !== undefined && !Status.isExecuting(set.status)
 
-const noticeOf = (accepted: ReadonlyArray<EncodedAppend & { readonly after: number }>): Notice => ({
+const noticeOf = (accepted: ReadonlyArray<Accepted>): Notice => ({
   appended: accepted,
-  work: accepted.some(makesWork),
-  left: accepted.some(({ set }) => set?.lease === null && Status.isExecuting(set.status))
+  work: accepted.some(({ append }) => makesWork(append)),
+  left: accepted.some(({ append: { set } }) => set?.lease === null && Status.isExecuting(set.status))
 })
 
 const hasExtras = ({ set, sides, turn }: EncodedAppend): boolean =>
