@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as FastCheck from "effect/FastCheck"
-import type { AgentEvent } from "../../src/domain/AgentEvent.js"
+import { type AgentEvent, noUsage } from "../../src/domain/AgentEvent.js"
 import * as RunState from "../../src/domain/RunState.js"
 import * as Secrets from "../../src/domain/Secrets.js"
 import * as Numbering from "../../src/engine/Numbering.js"
@@ -81,6 +81,34 @@ describe("the sanitizer", () => {
       expect(deltas.join("")).toBe(wellFormed(text))
       for (const one of deltas) expect(wellFormed(one)).toBe(one)
       expect(out.at(-1)?.type).toBe("iteration-end")
+    },
+    { fastCheck: { numRuns: 1000 } }
+  )
+
+  it.prop(
+    "shows all text of a run in its order, and a secret of it nowhere, whatever parts it came in",
+    [FastCheck.array(FastCheck.tuple(FastCheck.nat(7), FastCheck.constantFrom("think", "part", "call", "turn")))],
+    ([cuts]) => {
+      const secret = "hdr-canary-55443322"
+      const sanitizer = new Sanitizer(Secrets.make([secret]))
+      const out: Array<AgentEvent> = []
+      const push = (event: AgentEvent) => out.push(...sanitizer.push(event))
+      let rest = `before ${secret} after`
+      let part = 0
+      for (const [length, between] of cuts) {
+        push({ type: "text-delta", id: `${part}`, delta: rest.slice(0, length) })
+        rest = rest.slice(length)
+        part++
+        if (between === "think") push({ type: "reasoning-delta", id: `${part}`, delta: "hm" })
+        if (between === "call")
+          push({ type: "tool-call-start", toolCallId: `${part}`, toolName: "t", kind: "readonly" })
+        if (between === "turn") push({ type: "model-end", iteration: 1, finishReason: "stop", usage: noUsage })
+      }
+      push({ type: "text-delta", id: `${part}`, delta: rest })
+      push({ type: "iteration-end", iteration: 1 })
+      const text = out.flatMap((event) => (event.type === "text-delta" ? [event.delta] : [])).join("")
+      // What came before enough was known to hold it back, then markers alone.
+      expect(text).toMatch(/^before (?:h|hd|hdr|hdr-|hdr-c|hdr-ca|hdr-can)?(?:\[redacted\])+ after$/)
     },
     { fastCheck: { numRuns: 1000 } }
   )
