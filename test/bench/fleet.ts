@@ -2,7 +2,8 @@
  * What runs cost with one, two and three servers on one PostgreSQL database: processor time of the servers and of the
  * database for an event, and the database's work for it. `DATABASE_URL` names the server; its processes must be on this
  * machine to be measured. `BENCH_RUNS` (default 60) runs at 10 deltas a second each, with one viewer each behind a proxy
- * that chooses servers in turn, are watched for `BENCH_SECONDS` (default 15); `BENCH_SERVERS` (default `1,2,3`) are the numbers of servers.
+ * that chooses servers in turn, are watched for `BENCH_SECONDS` (default 15). `BENCH_SERVERS` (default `1,2,3`) says how
+ * many servers there are.
  */
 import { readdirSync, readFileSync } from "node:fs"
 import pg from "pg"
