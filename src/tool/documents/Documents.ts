@@ -224,7 +224,7 @@ const nameOf = (prefix: string, { key, user }: Act): string =>
   `${prefix}_${Json.hash([prefix, user, key]).slice(0, 24)}`
 
 /**
- * No bounds.
+ * A user may have as much of each as there is room for.
  *
  * @since 0.1.0
  * @category constants
