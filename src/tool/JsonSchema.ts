@@ -3,13 +3,13 @@
  *
  * @since 0.1.0
  */
-import * as Vm from "node:vm"
 import { Ajv, type ErrorObject, type ValidateFunction } from "ajv"
 import { Ajv2020 } from "ajv/dist/2020.js"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
+import { bounded } from "./Bounded.js"
 import { wellFormed } from "./Json.js"
 
 /**
@@ -33,7 +33,7 @@ const options = {
   logger: false
 } as const
 
-/** How long a schema may take to be compiled, and an input to be checked, in milliseconds. */
+/** How long a schema may take to be compiled, and an input to be checked, in milliseconds of a processor. */
 const boundMs = 1_000
 
 /**
@@ -43,27 +43,6 @@ const boundMs = 1_000
 const share = 1 / 20
 const leastMs = 50
 let left = { ms: boundMs, at: 0 }
-
-const realm = Vm.createContext({ work: undefined })
-const script = new Vm.Script("work()")
-
-/**
- * Does something that may never end, such as matching a pattern that nobody has looked at, and throws when the time is
- * up. What runs in another realm can be stopped there.
- */
-const bounded = <A>(work: () => A, timeout = boundMs): A => {
-  let result: { readonly value: A } | undefined
-  realm.work = () => {
-    result = { value: work() }
-  }
-  try {
-    script.runInContext(realm, { timeout })
-  } finally {
-    realm.work = undefined
-  }
-  if (result === undefined) throw new Error("took too long")
-  return result.value
-}
 
 /** What is wrong with an input, `undefined` when it took too long to say. Who took long makes way for others then. */
 const problemsOf = (
@@ -133,7 +112,7 @@ export const compile = (
       return yield* new ToolConfigError({ tool, message: `The parameters of ${tool} are not a JSON Schema object.` })
     }
     const validate: ValidateFunction = yield* Effect.try({
-      try: () => bounded(() => compiled(schema)),
+      try: () => bounded(() => compiled(schema), boundMs),
       catch: (error) =>
         new ToolConfigError({
           tool,
