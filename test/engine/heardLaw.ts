@@ -8,6 +8,7 @@ import * as FastCheck from "effect/FastCheck"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import { CurrentUser } from "../../src/domain/Owner.js"
+import type { Compacted, Unavailable } from "../../src/domain/RunError.js"
 import { LiveTails } from "../../src/engine/LiveTail.js"
 import * as Viewing from "../../src/engine/Viewing.js"
 import type { Appended, RunRow, StoredEvent } from "../../src/store/RunStore.js"
@@ -132,7 +133,7 @@ export const play = (
       Effect.gen(function* () {
         const seen: Array<number> = []
         const view = yield* Viewing.view(envOf(wait), row.runId, 0)
-        const follow = (cursor: number): Effect.Effect<void, unknown> =>
+        const follow = (cursor: number): Effect.Effect<void, Unavailable | Compacted> =>
           Effect.suspend(() => {
             const polled = view.poll(cursor, () => undefined)
             // Some viewers ask for themselves; the others wait to be answered.

@@ -1,4 +1,5 @@
 /** What is answered when the connection is lost while a transaction commits, and nobody knows whether it has. */
+import type { SqlError } from "@effect/sql/SqlError"
 import { expect, it } from "@effect/vitest"
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -8,7 +9,7 @@ import * as Redacted from "effect/Redacted"
 import { describe } from "vitest"
 import * as Fold from "../../src/domain/RunState.js"
 import * as Postgres from "../../src/store/Postgres.js"
-import { type RunRow, RunStore } from "../../src/store/RunStore.js"
+import { type RunRow, RunStore, type StoreError } from "../../src/store/RunStore.js"
 import { append, begin, create, request, started, text, texts } from "../../src/testing/store/fixtures.js"
 import { WriteClient } from "../../src/tool/SqlClients.js"
 import { describePostgres, query, schema } from "./support/Database.js"
@@ -21,12 +22,12 @@ interface Write {
   readonly name: string
   readonly write: Effect.Effect<
     {
-      readonly act: Effect.Effect<unknown, unknown, RunStore | WriteClient>
+      readonly act: Effect.Effect<unknown, StoreError, RunStore | WriteClient>
       readonly answer: unknown
       /** A statement that counts something, and how much that is afterwards. */
       readonly counted: readonly [statement: string, count: number]
     },
-    unknown,
+    StoreError | SqlError,
     RunStore | WriteClient
   >
 }
