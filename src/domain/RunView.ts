@@ -330,12 +330,12 @@ const resume = (state: Draft<RunView>, event: EventOf<"run-resumed">): void => {
   if (!state.open) state.iteration--
 }
 
-/** What a log can hold: whole numbers that a double keeps exactly, and an amount that is not beyond its range. */
-const most = (key: keyof Usage): number => (key === "costUsd" ? Number.MAX_VALUE : Number.MAX_SAFE_INTEGER)
+/** The largest count of one turn: so many that it must be a mistake, so few that no run's sum is beyond what is exact. */
+const most = 1e11
 
 /**
- * The usage as a log can hold it, whatever a provider has counted: what is no number or negative counts as nothing, what
- * is too large as the largest that there is.
+ * The usage of a turn as a log can hold it, whatever a provider has counted: what is no number or negative counts as
+ * nothing, and more than 10^11 as that.
  *
  * @since 0.1.0
  * @category usage
@@ -345,14 +345,14 @@ export const countable = (usage: Usage): Usage => {
   for (const key of Object.keys(usage) as ReadonlyArray<keyof Usage>) {
     const value = usage[key]
     if (value === undefined) continue
-    const bounded = value > 0 ? Math.min(value, most(key)) : 0
+    const bounded = value > 0 ? Math.min(value, most) : 0
     out[key] = key === "costUsd" ? bounded : Math.floor(bounded)
   }
   return out
 }
 
 /**
- * The sum of two usages, as far as it can be counted; an optional count stays out when neither has it.
+ * The sum of two usages; an optional count stays out when neither has it.
  *
  * @since 0.1.0
  * @category usage
@@ -360,7 +360,7 @@ export const countable = (usage: Usage): Usage => {
 export const addUsage = (a: Usage, b: Usage): Usage => {
   const sum: Draft<Usage> = { ...a }
   for (const key of Object.keys(b) as ReadonlyArray<keyof Usage>) {
-    if (b[key] !== undefined) sum[key] = Math.min((sum[key] ?? 0) + b[key], most(key))
+    if (b[key] !== undefined) sum[key] = (sum[key] ?? 0) + b[key]
   }
   return sum
 }
