@@ -165,7 +165,7 @@ export const layer = HttpApiBuilder.group(RunsApi, "runs", (handlers) =>
           return yield* engine.list({ ...query, conversationId, status })
         })
       )
-      .handle("get", ({ path }) => engine.snapshot(path.runId))
+      .handle("get", ({ path }) => Effect.flatMap(engine.snapshot(path.runId), Streams.whole))
       .handle("remove", ({ path }) => engine.remove(path.runId))
       .handle("events", ({ path, urlParams }) => events(path.runId, urlParams.after))
       .handleRaw("cancel", ({ path }) => cancel(path.runId))
@@ -175,7 +175,7 @@ export const layer = HttpApiBuilder.group(RunsApi, "runs", (handlers) =>
       .handle("checkpoints", ({ path }) => Effect.map(engine.checkpoints(path.runId), (items) => ({ items })))
       .handle("checkpoint", ({ path }) =>
         /^[1-9][0-9]{0,14}$/.test(path.seq)
-          ? engine.checkpoint(path.runId, Number(path.seq))
+          ? Effect.flatMap(engine.checkpoint(path.runId, Number(path.seq)), Streams.whole)
           : new NotFound({ message: "There is no such checkpoint." })
       )
       .handle("trace", ({ path }) => trace(path.runId))

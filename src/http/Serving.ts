@@ -14,6 +14,7 @@ import { LimitReached, Unavailable } from "../domain/RunError.js"
 /**
  * - `accepting`: fails once the server drains
  * - `slot`: takes one of the user's streams until the request's scope closes
+ * - `slots`: takes so many of them at once, or, where nothing is open, all that there are
  * - `reading`: a reader that is told to end, cleanly, when the server drains; it is one until the request's scope closes
  * - `later`: runs an effect beside the request, at most as long as the server lives
  *
@@ -27,6 +28,7 @@ export class Serving extends Context.Tag("runlet/http/Serving")<
     readonly accepting: Effect.Effect<void, Unavailable>
     readonly draining: Effect.Effect<boolean>
     readonly slot: Effect.Effect<void, LimitReached, Scope.Scope>
+    readonly slots: (count: number) => Effect.Effect<void, LimitReached, Scope.Scope>
     readonly reading: (end: () => void) => Effect.Effect<void, never, Scope.Scope>
     readonly later: (effect: Effect.Effect<void>) => Effect.Effect<void>
     /** From now on nothing new is accepted. */
@@ -52,26 +54,31 @@ export const make = (options: {
     const readers = new Set<() => void>()
     let draining = false
 
-    const take = (user: string) =>
+    const take = (user: string, count: number) =>
       Effect.suspend(() => {
         const open = streams.get(user) ?? 0
-        if (open >= limits.maxStreamsPerUser) {
+        if (open > 0 && open + count > limits.maxStreamsPerUser) {
           return new LimitReached({
             message: `You have ${open} streams open. Close one, or try again later.`,
             limit: "maxStreamsPerUser",
             retryAfterMs: 1000
           })
         }
-        streams.set(user, open + 1)
+        streams.set(user, open + count)
         return Effect.void
       })
 
-    const give = (user: string) =>
+    const give = (user: string, count: number) =>
       Effect.sync(() => {
-        const open = (streams.get(user) ?? 1) - 1
+        const open = (streams.get(user) ?? count) - count
         if (open === 0) streams.delete(user)
         else streams.set(user, open)
       })
+
+    const slots = (count: number) =>
+      limited
+        ? Effect.flatMap(CurrentUser, (user) => Effect.acquireRelease(take(user, count), () => give(user, count)))
+        : Effect.void
 
     return {
       limits,
@@ -81,9 +88,8 @@ export const make = (options: {
           : Effect.void
       ),
       draining: Effect.sync(() => draining),
-      slot: limited
-        ? Effect.flatMap(CurrentUser, (user) => Effect.acquireRelease(take(user), () => give(user)))
-        : Effect.void,
+      slot: slots(1),
+      slots,
       reading: (end) =>
         Effect.acquireRelease(
           Effect.sync(() => {

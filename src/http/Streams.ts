@@ -12,6 +12,7 @@ import * as Runtime from "effect/Runtime"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { CurrentUser } from "../domain/Owner.js"
+import type { LimitReached } from "../domain/RunError.js"
 import type { View } from "../engine/RunEngine.js"
 import { bytesOf, type Format, LogReadable, plain, type Writer } from "./LogReadable.js"
 import { Serving } from "./Serving.js"
@@ -138,6 +139,36 @@ export const list = <A, E>(
     { contentType: "application/json" }
   )
 }
+
+/** Of how many characters one piece of a long answer is, and for how many it takes one more of the user's streams. */
+const pieceLength = 64 * 1024
+const slotLength = 1024 * 1024
+
+/**
+ * A whole value as JSON. A long one is in memory until it has been read, so it takes the user's streams meanwhile: one for
+ * each million characters.
+ *
+ * @since 0.1.0
+ * @category responses
+ */
+export const whole = (
+  value: unknown
+): Effect.Effect<HttpServerResponse.HttpServerResponse, LimitReached, Serving | Scope.Scope> =>
+  Effect.gen(function* () {
+    const text = JSON.stringify(value)
+    const contentType = "application/json"
+    if (text.length < slotLength) return HttpServerResponse.text(text, { contentType })
+    const { slots } = yield* Serving
+    yield* slots(Math.floor(text.length / slotLength))
+    const pieces = Stream.unfold(0, (from) => {
+      if (from >= text.length) return Option.none<[Uint8Array, number]>()
+      // A character of two units stays in one piece.
+      const end = from + pieceLength
+      const to = /[\uD800-\uDBFF]/.test(text.charAt(end - 1)) ? end + 1 : end
+      return Option.some<[Uint8Array, number]>([bytesOf(text.slice(from, to)), to])
+    })
+    return HttpServerResponse.stream(pieces, { contentType })
+  })
 
 /**
  * The log as it stands, as lines: `header` first, then every envelope that is stored when the view is opened.

@@ -1,6 +1,7 @@
 import * as Net from "node:net"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import { text } from "../http/FakeEngine.js"
 import { start } from "../http/Server.js"
 import { counts } from "./support/Reached.js"
 
@@ -126,6 +127,31 @@ describe("maxStreamsPerUser", () => {
       yield* first.close
       const again = yield* Effect.repeat(open({ path, headers: alice }), { until: ({ status }) => status === 200 })
       expect(again.status).toBe(200)
+    })
+  )
+
+  it.scopedLive("bounds how much of long answers waits for one user to read it", () =>
+    Effect.gen(function* () {
+      const tokens = { "token-a": "alice", "token-b": "bob" }
+      const { call, fake, open } = yield* start({ tokens, limits: { maxStreamsPerUser: 40 } })
+      const alice = { authorization: "Bearer token-a" }
+      yield* call({ ...chat("hi"), headers: alice })
+      const [runId = ""] = fake.runs()
+      // A smile is two units long: none is torn where pieces meet.
+      const said = `.${"😀".repeat(6 * 1024 * 1024)}`
+      yield* fake.push(runId, text(said))
+      const path = `/runs/${runId}`
+      const unread = yield* open({ path, headers: alice })
+      yield* unread.pause
+      const refused = yield* call({ path, headers: alice })
+      expect([refused.status, refused.headers["retry-after"]]).toEqual([429, "1"])
+      // Small answers, streams that have a place, and others are not concerned.
+      expect((yield* call({ path: "/runs", headers: alice })).status).toBe(200)
+      expect((yield* open({ path: `${path}/events`, headers: alice })).status).toBe(200)
+      expect((yield* call({ path, headers: { authorization: "Bearer token-b" } })).status).toBe(404)
+      yield* unread.close
+      const { body } = yield* Effect.repeat(call({ path, headers: alice }), { until: ({ status }) => status === 200 })
+      expect(JSON.parse(body).text === said).toBe(true)
     })
   )
 
