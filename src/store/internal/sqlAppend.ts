@@ -206,7 +206,10 @@ interface Placing {
   readonly append: EncodedAppend
 }
 
-/** Parts of a batch that can go through as one: no run twice, and an append with `within` alone. */
+/**
+ * Parts of a batch that can go through as one: no run twice in a round, and an append with `within` alone. One that asks
+ * how other runs stand begins a round, so that it sees what came before it.
+ */
 interface Group {
   readonly within: Effect.Effect<void, ToolConflict> | undefined
   readonly rounds: Array<Array<Placing>>
@@ -220,7 +223,7 @@ const split = (batch: ReadonlyArray<EncodedAppend>): ReadonlyArray<Group> => {
     if (append.within !== undefined || last === undefined || last.within !== undefined) {
       groups.push({ within: append.within, rounds: [[{ index, append }]] })
       keys = new Set([append.key])
-    } else if (keys.has(append.key)) {
+    } else if (keys.has(append.key) || append.onlyIfLatest === true) {
       last.rounds.push([{ index, append }])
       keys = new Set([append.key])
     } else {

@@ -248,6 +248,21 @@ export const appends: ReadonlyArray<StoreCase> = [
   ),
 
   define(
+    "whether a run is the latest is asked after what came before it in its batch",
+    Effect.gen(function* () {
+      const first = yield* begin()
+      const second = yield* create({ conversationId: first.conversationId })
+      const ask = { key: second.key, onlyIfLatest: true, events: texts(1) }
+      const store = yield* RunStore
+      const outcomes = yield* store.append([{ key: first.key, epoch: first.epoch, ...ending.cancelled() }, ask])
+      assert.deepEqual(
+        outcomes.map(({ _tag }) => _tag),
+        ["Appended", "Appended"]
+      )
+    })
+  ),
+
+  define(
     "an older version of an answer is not the latest",
     Effect.gen(function* () {
       const old = yield* begin()
