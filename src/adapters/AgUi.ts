@@ -111,20 +111,36 @@ export const again = (options: Pick<State, "threadId" | "clientRunId" | "base" |
   return [state, [begun(options), ...restored(state)]]
 }
 
-/** What is still being written, opened anew. */
+/** The first piece of the open turn that is still being written: what lies behind it is told behind it. */
+const firstOpen = ({ calls, run, text }: State): number => {
+  const parts = run.open?.parts ?? []
+  const last = text === undefined ? parts.length : parts.length - 1
+  const call = parts.findIndex((part) => part.type === "tool-call" && calls.includes(part.toolCallId))
+  return call === -1 ? last : call
+}
+
+/** What is still being written, opened anew, and the pieces behind it, in the order of the turn. */
 const restored = (state: State): ReadonlyArray<Event> => {
   const { calls, run, step, text } = state
-  const part = text === undefined ? undefined : run.open?.parts.at(-1)
-  return [
-    ...(step === undefined ? [] : [{ type: "STEP_STARTED", stepName: step }]),
-    ...(run.open?.calls.filter(({ id }) => calls.includes(id)) ?? []).flatMap((call) => [
+  const { open } = run
+  if (open === undefined || step === undefined) return []
+  const first = firstOpen(state)
+  const pieces = open.parts.slice(first).flatMap((part, index) => {
+    if (part.type !== "tool-call") {
+      const piece = { type: part.type, partId: part.id, messageId: pieceId(run, open, first + index) }
+      const closed = piece.messageId === text?.messageId ? undefined : piece
+      return [...openText(piece), ...delta(piece, part.text), ...closeText(closed)]
+    }
+    const call = open.calls.find(({ id }) => id === part.toolCallId)
+    if (call === undefined) return []
+    const args = argumentsOf(call)
+    return [
       callStart(call.id, call.name),
-      ...(call.args === "" ? [] : [{ type: "TOOL_CALL_ARGS", toolCallId: call.id, delta: call.args }])
-    ]),
-    ...(text === undefined || part === undefined || part.type === "tool-call"
-      ? []
-      : [...openText(text), ...delta(text, part.text)])
-  ]
+      ...(args === "" ? [] : [{ type: "TOOL_CALL_ARGS", toolCallId: call.id, delta: args }]),
+      ...closeCalls(calls.includes(call.id) ? [] : [call.id])
+    ]
+  })
+  return [{ type: "STEP_STARTED", stepName: step }, ...pieces]
 }
 
 /**
@@ -183,25 +199,24 @@ export const close = (state: State): ReadonlyArray<Event> => {
 }
 
 /**
- * The messages that a run has come to so far, without the piece that is still being written.
+ * The messages that a run has come to so far, up to the first piece that is still being written.
  *
  * @since 0.1.0
  * @category conversions
  */
 export const messagesOf = (run: RunState.RunState): ReadonlyArray<Message> => {
   const messages: Array<Message> = []
-  const { calls, text } = behind({ threadId: "", clientRunId: "", base: [], run })
+  const first = firstOpen(behind({ threadId: "", clientRunId: "", base: [], run }))
   for (const turn of RunState.turns(run)) {
     for (const [index, part] of turn.parts.entries()) {
-      const id = pieceId(run, turn, index)
+      if (turn === run.open && index >= first) break
       if (part.type !== "tool-call") {
-        if (id !== text?.messageId) {
-          messages.push({ id, role: part.type === "text" ? "assistant" : "reasoning", content: part.text })
-        }
+        const role = part.type === "text" ? "assistant" : "reasoning"
+        messages.push({ id: pieceId(run, turn, index), role, content: part.text })
         continue
       }
       const call = turn.calls.find(({ id }) => id === part.toolCallId)
-      if (call === undefined || calls.includes(call.id)) continue
+      if (call === undefined) continue
       messages.push({
         id: call.id,
         role: "assistant",
@@ -231,12 +246,13 @@ const pieceId = (run: RunState.RunState, turn: RunState.Turn, index: number): st
 
 /**
  * All messages. Clients keep the reasoning that they have, unless a snapshot brings some: once a new attempt may have
- * dropped some, an empty piece says that nothing else is left.
+ * dropped some, or some is told anew, an empty piece says that nothing else is left.
  */
 const snapshot = ({ base, run }: State): Event => {
   const messages = [...base, ...messagesOf(run)]
   const nothing = { id: `${run.start?.assistantMessageId ?? run.runId}.none`, role: "reasoning", content: "" }
-  const silent = run.attempt > 1 && !messages.some(({ role }) => role === "reasoning")
+  const thought = run.attempt > 1 || RunState.text(run, "reasoning") !== ""
+  const silent = thought && !messages.some(({ role }) => role === "reasoning")
   return { type: "MESSAGES_SNAPSHOT", messages: silent ? [...messages, nothing] : messages }
 }
 

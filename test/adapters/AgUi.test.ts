@@ -7,6 +7,8 @@ import * as Effect from "effect/Effect"
 import * as FastCheck from "effect/FastCheck"
 import * as AgUi from "../../src/adapters/AgUi.js"
 import { resumableFetch } from "../../src/adapters/ResumableFetch.js"
+import type { AgentEvent } from "../../src/domain/AgentEvent.js"
+import { RunId } from "../../src/domain/Ids.js"
 import * as RunState from "../../src/domain/RunState.js"
 import * as EventArbitraries from "../../src/testing/EventArbitraries.js"
 import * as Server from "./support/AgUiServer.js"
@@ -57,6 +59,97 @@ const places = logs.chain((log) =>
   FastCheck.tuple(FastCheck.constant(log), FastCheck.integer({ min: 0, max: Server.legs(log).at(-1)?.to ?? 0 }))
 )
 
+const usage = { inputTokens: 1, outputTokens: 1, totalTokens: 2 }
+
+const settled = (toolCallId: string, ok: boolean): AgentEvent => ({
+  type: "tool-call-result",
+  toolCallId,
+  toolName: "read",
+  ok,
+  state: ok ? "done" : "invalid",
+  result: {},
+  source: "executed",
+  durationMs: 1
+})
+
+const runId = RunId.make("run_01890000-0000-7000-8000-000000000001")
+
+const logOf = (events: ReadonlyArray<AgentEvent>): Log =>
+  events.map((event, index) => ({ runId, seq: index + 1, event, createdAt: index }))
+
+/** A call that never became ready, with others behind it that did: the run recovers, and the first is settled last. */
+const unready: Log = logOf([
+  {
+    type: "run-start",
+    runId,
+    seq: 1,
+    conversationId: "conversation",
+    userMessageId: "question",
+    assistantMessageId: "answer",
+    model: "m",
+    mode: "chat"
+  },
+  { type: "run-status", status: "running" },
+  { type: "run-status", status: "streaming" },
+  { type: "text-delta", id: "t0", delta: "a" },
+  { type: "tool-call-start", toolCallId: "id0", toolName: "read", kind: "readonly" },
+  { type: "tool-call-delta", toolCallId: "id0", delta: "{}" },
+  { type: "reasoning-delta", id: "r0", delta: "b" },
+  { type: "text-delta", id: "t1", delta: "c" },
+  { type: "tool-call-start", toolCallId: "id1", toolName: "read", kind: "readonly" },
+  { type: "tool-call-delta", toolCallId: "id1", delta: "{}" },
+  { type: "tool-call-ready", toolCallId: "id1", toolName: "read", input: {} },
+  { type: "reasoning-delta", id: "r1", delta: "d" },
+  { type: "reasoning-delta", id: "r1", delta: "e" },
+  { type: "model-end", iteration: 1, finishReason: "tool_calls", usage },
+  { type: "run-status", status: "running" },
+  {
+    type: "run-resumed",
+    attempt: 2,
+    reason: "recovery",
+    checkpointSeq: 15,
+    textLength: 2,
+    reasoningLength: 3,
+    droppedToolCallIds: []
+  },
+  { type: "tool-start", toolCallId: "id1", toolName: "read", phase: "execute", idempotencyKey: "k" },
+  settled("id1", true),
+  settled("id0", false),
+  { type: "iteration-end", iteration: 1 },
+  {
+    type: "finish",
+    finishReason: "stop",
+    model: "m",
+    usage,
+    timing: { queuedMs: 0, timeToFirstTokenMs: 1, durationMs: 2 }
+  }
+])
+
+/** The contents of thoughts by their ids, and the ids of all else that the assistant said, in order. */
+const outline = (messages: ReadonlyArray<Pick<Message, "id" | "role" | "content">>) => ({
+  thoughts: Object.fromEntries(
+    messages.flatMap(({ content, id, role }) => (role === "reasoning" ? [[id, content]] : []))
+  ),
+  order: messages.flatMap(({ id, role }) => (role === "assistant" ? [id] : []))
+})
+
+/** Whoever comes at a place, with nothing or with what was told before it, comes to the run's messages in their order. */
+const takenUp = async (log: Log, place: number) => {
+  const to = Server.legs(log).find((leg) => leg.to >= place)?.to ?? 0
+  const run = stateOf(log, to)
+  const all = AgUi.messagesOf({ ...run, open: undefined, closed: RunState.turns(run) })
+  const before = Server.attached(log, names, 0, place).slice(0, -1)
+  const behind = Server.attached(log, names, place, to)
+  for (const told of [[behind], [before, behind]]) {
+    const texts = told.map(Server.textOf)
+    const fetch = async () => new Response(texts.shift(), { headers: { "content-type": "text/event-stream" } })
+    const { failures, messages } = await shown(fetch, told.length)
+    expect(failures).toEqual([])
+    expect(textOf(messages)).toBe(RunState.text(run))
+    expect(outline(messages)).toEqual(outline(all))
+  }
+}
+
 describe("a run as AG-UI events", () => {
   it.effect.prop(
     "passes the client's checks, and comes to the run's text and calls",
@@ -72,11 +165,7 @@ describe("a run as AG-UI events", () => {
         expect(textOf(messages)).toBe(RunState.text(run))
         expect(textOf(messages, "reasoning")).toBe(RunState.text(run, "reasoning"))
         const own = RunState.turns(run).flatMap((turn) => turn.calls.map(({ id }) => id))
-        expect(
-          callsOf(messages)
-            .map(({ id }) => id)
-            .toSorted()
-        ).toEqual(own.toSorted())
+        expect(callsOf(messages).map(({ id }) => id)).toEqual(own)
       }),
     { fastCheck: { numRuns: 20, endOnFailure: true } }
   )
@@ -100,17 +189,9 @@ describe("a run as AG-UI events", () => {
   )
 
   it.effect.prop(
-    "is taken up at any place, by a client that has nothing",
+    "is taken up at any place, by a client that has nothing, or what came before",
     [places],
-    ([[log, place]]) =>
-      Effect.promise(async () => {
-        const to = Server.legs(log).find((leg) => leg.to >= place)?.to ?? 0
-        const text = Server.textOf(Server.attached(log, names, place, to))
-        const fetch = async () => new Response(text, { headers: { "content-type": "text/event-stream" } })
-        const { failures, messages } = await shown(fetch)
-        expect(failures).toEqual([])
-        expect(textOf(messages)).toBe(RunState.text(stateOf(log, to)))
-      }),
+    ([[log, place]]) => Effect.promise(() => takenUp(log, place)),
     { fastCheck: { numRuns: 20, endOnFailure: true } }
   )
 
@@ -123,8 +204,13 @@ describe("a run as AG-UI events", () => {
         const survived = await whole(log, resumableFetch({ fetch: server.fetch, delayMs: 0 }))
         expect(known(survived)).toEqual(known(await whole(log, Server.breaking(log, []).fetch)))
       }),
-    { fastCheck: { numRuns: 20, endOnFailure: true } }
+    { fastCheck: { numRuns: 20, endOnFailure: true, examples: [[unready, [8]]] } }
   )
+
+  it("keeps the order of its turn where a piece is still being written and others behind it are not", async () => {
+    const once = logOf(unready.map(({ event }) => event).filter(({ type }) => type !== "run-resumed"))
+    for (const log of [unready, once]) for (const { seq } of log) await takenUp(log, seq)
+  })
 
   it.each(golden)("is told once, at whatever byte its connection breaks: %s", async (_, log) => {
     const request = { method: "POST", body: JSON.stringify({ threadId: names.threadId, runId: names.clientRunId }) }
