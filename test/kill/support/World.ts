@@ -113,6 +113,8 @@ export class World {
     this.random = dice(options.seed)
   }
 
+  private readonly launched: Array<Promise<ServerProcess>> = []
+
   static async open(options: Options): Promise<World> {
     const script = model()
     const ledger = await Ledger.start(behaviours)
@@ -123,6 +125,10 @@ export class World {
   async close(): Promise<void> {
     for (const { viewer } of this.runs) viewer.close()
     await this.server?.kill()
+    // One that was still starting when it should have been killed got ready after that.
+    for (const started of await Promise.allSettled(this.launched)) {
+      if (started.status === "fulfilled") await started.value.kill()
+    }
     await this.upstream.stop()
     await this.ledger.stop()
     rmSync(this.dir, { recursive: true, force: true })
@@ -147,7 +153,9 @@ export class World {
   /** One more process on the same data, or on what is said to be. The caller ends it. */
   launch(name: string, more: object = {}, data = this.options.data): Promise<ServerProcess> {
     const { node } = this.options
-    return launch({ dir: this.dir, config: { ...this.config(), ...more }, name, data, node })
+    const started = launch({ dir: this.dir, config: { ...this.config(), ...more }, name, data, node })
+    this.launched.push(started)
+    return started
   }
 
   async start(): Promise<void> {
