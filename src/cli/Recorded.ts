@@ -5,15 +5,13 @@
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
+import { isTerminal } from "../domain/AgentEvent.js"
 import type { Envelope } from "../domain/Envelope.js"
 import { Conflict, InvalidCursor, NotFound, Unavailable } from "../domain/RunError.js"
 import type * as RunState from "../domain/RunState.js"
 import * as RunStatus from "../domain/RunStatus.js"
 import * as Snapshot from "../domain/Snapshot.js"
 import { type Frame, type Pull, RunEngine, type View } from "../engine/RunEngine.js"
-
-const isTerminal = ({ event }: Envelope): boolean =>
-  event.type === "finish" || event.type === "cancelled" || event.type === "error"
 
 const nothingRuns = new Unavailable({
   message: "This server shows a recording, nothing can be run or changed here.",
@@ -43,7 +41,7 @@ export const make = (state: RunState.RunState, log: ReadonlyArray<Envelope>): Ru
   const frame = (envelope: Envelope): Frame => ({
     seq: envelope.seq,
     json: JSON.stringify(envelope),
-    terminal: isTerminal(envelope)
+    terminal: isTerminal(envelope.event.type)
   })
   const page = (after: number) => log.slice(after, after + pageSize).map(frame)
   const ended = RunStatus.isEnded(state.status)

@@ -472,6 +472,15 @@ export type EventOf<Type extends AgentEvent["type"]> = Extract<AgentEvent, { rea
 export type TerminalEvent = EventOf<"finish" | "cancelled" | "error">
 
 /**
+ * Whether an event of this type is a `TerminalEvent`.
+ *
+ * @since 0.1.0
+ * @category predicates
+ */
+export const isTerminal = (type: string): type is TerminalEvent["type"] =>
+  type === "finish" || type === "cancelled" || type === "error"
+
+/**
  * The usage of a run that has not called a model yet.
  *
  * @since 0.1.0

@@ -10,11 +10,11 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
-import { splice } from "../domain/Envelope.js"
 import * as Metrics from "../domain/Metrics.js"
 import * as Fold from "../domain/RunState.js"
 import { type Append, type AppendOutcome, type RunStore, StoreError } from "../store/RunStore.js"
 import * as Faults from "./Faults.js"
+import { frameOf } from "./Frames.js"
 import type { Frame } from "./RunEngine.js"
 import type { RunWriter } from "./RunWriter.js"
 
@@ -125,10 +125,7 @@ export const make = (
             limit: pageSize
           })
           const raw = yield* store.events({ key: writer.key, after: state.seq, limit: page.length })
-          for (const { createdAt, json, seq, type } of raw) {
-            const terminal = type === "finish" || type === "cancelled" || type === "error"
-            frames.push({ seq, json: splice(writer.runId, seq, json, createdAt), terminal })
-          }
+          for (const event of raw) frames.push(frameOf(writer.runId, event))
           state = Fold.reduceAll(state, page)
           if (page.length < pageSize) break
         }

@@ -11,8 +11,8 @@
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
-import { splice } from "../domain/Envelope.js"
 import type { Appended } from "../store/RunStore.js"
+import { frameOf } from "./Frames.js"
 import type { Frame } from "./RunEngine.js"
 
 /** What is kept of a run: enough for viewers that are a moment behind. */
@@ -71,8 +71,6 @@ class Tail {
     for (const waiter of waiters) waiter(pulse)
   }
 }
-
-const ends = (type: string): boolean => type === "finish" || type === "cancelled" || type === "error"
 
 /** Called once, with whether it was only the pulse. */
 type Waiter = (pulse: boolean) => void
@@ -135,8 +133,8 @@ export class LiveTails {
     if (last !== undefined && first + count - 1 <= last) return
     if (last !== undefined && first > last + 1) tail.forget()
     const frames: Array<Frame> = []
-    for (const { createdAt, json, seq, type } of events()) {
-      if (seq > (tail.last ?? 0)) frames.push({ seq, json: splice(runId, seq, json, createdAt), terminal: ends(type) })
+    for (const event of events()) {
+      if (event.seq > (tail.last ?? 0)) frames.push(frameOf(runId, event))
     }
     tail.add(frames)
     tail.wake()

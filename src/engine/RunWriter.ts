@@ -11,13 +11,13 @@ import * as Effect from "effect/Effect"
 import * as FiberId from "effect/FiberId"
 import * as Schema from "effect/Schema"
 import type { AgentEvent } from "../domain/AgentEvent.js"
-import { splice } from "../domain/Envelope.js"
 import * as Metrics from "../domain/Metrics.js"
 import * as Fold from "../domain/RunState.js"
 import * as RunStatus from "../domain/RunStatus.js"
 import type { Secrets } from "../domain/Secrets.js"
 import type { Append, AppendOutcome, RowChange, SideRecord, TurnRow } from "../store/RunStore.js"
 import type { ToolConflict } from "../tool/Tool.js"
+import { frameOf } from "./Frames.js"
 import type { LiveTails } from "./LiveTail.js"
 import * as Numbering from "./Numbering.js"
 import type { Frame } from "./RunEngine.js"
@@ -86,8 +86,6 @@ interface Prepared {
 const maxEvents = 1000
 /** A producer that is further ahead waits. */
 const maxWaiting = 5000
-
-const isTerminal = (type: AgentEvent["type"]): boolean => type === "finish" || type === "cancelled" || type === "error"
 
 /** Whether the run's row shows nothing of such an event. */
 const isQuiet = (type: AgentEvent["type"]): boolean =>
@@ -286,11 +284,7 @@ export class RunWriter {
       const numbered = Numbering.number(state, decision.events, now, deltas, this.options.checkpointEvery)
       for (const event of numbered.events) {
         events.push(event)
-        frames.push({
-          seq: event.seq,
-          json: splice(this.runId, event.seq, event.json, now),
-          terminal: isTerminal(event.type)
-        })
+        frames.push(frameOf(this.runId, event))
       }
       turn = turnRow(numbered)
       state = numbered.state

@@ -14,6 +14,7 @@ import { Compacted, InvalidCursor, type NotFound, type Unavailable } from "../do
 import * as RunStatus from "../domain/RunStatus.js"
 import { type RunRow, type StoredEvent, StoreError } from "../store/RunStore.js"
 import type { Environment } from "./Environment.js"
+import { frameOf } from "./Frames.js"
 import { available, noRun } from "./Refusals.js"
 import type { Frame, Pull, View } from "./RunEngine.js"
 
@@ -30,8 +31,6 @@ interface Needs extends Pick<Environment, "tails"> {
 interface Page {
   limit: number
 }
-
-const isTerminal = (type: string): boolean => type === "finish" || type === "cancelled" || type === "error"
 
 const compacted = (runId: string): Compacted =>
   new Compacted({
@@ -167,13 +166,7 @@ const look1 = (
     return Effect.gen(function* () {
       const events = yield* stored(env, row.key, after, page)
       if (events.length > 0 && events[0]?.seq === after + 1) {
-        return framesOf(
-          fitting(events, page).map(({ createdAt, json, seq, type }) => ({
-            seq,
-            json: Envelope.splice(row.runId, seq, json, createdAt),
-            terminal: isTerminal(type)
-          }))
-        )
+        return framesOf(fitting(events, page).map((event) => frameOf(row.runId, event)))
       }
       const now = Option.getOrUndefined(yield* store.row(row.key))
       if (now === undefined) return ended

@@ -6,6 +6,7 @@
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type { Connection } from "@effect/sql/SqlConnection"
 import type { SqlError } from "@effect/sql/SqlError"
+import type { Fragment } from "@effect/sql/Statement"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { EncodedCreate, EncodedCreateOutcome } from "../Encoded.js"
@@ -58,31 +59,20 @@ export const make = (sql: SqlClient.SqlClient, transaction: Transaction, clock: 
       }
     )
 
-  const hasAll = ({ maxStored, userId }: EncodedCreate) =>
-    maxStored === undefined
+  /** Whether there are so many of these rows, which are in the order of an index. */
+  const areThere = (count: number | undefined, rows: Fragment) =>
+    count === undefined
       ? Effect.succeed(false)
-      : Effect.map(
-          sql`SELECT 1 FROM runs WHERE user_id = ${userId} ORDER BY key LIMIT 1 OFFSET ${maxStored - 1}`,
-          (rows) => rows.length > 0
-        )
+      : Effect.map(sql`SELECT 1 FROM ${rows} LIMIT 1 OFFSET ${count - 1}`, (found) => found.length > 0)
+
+  const hasAll = ({ maxStored, userId }: EncodedCreate) =>
+    areThere(maxStored, sql`runs WHERE user_id = ${userId} ORDER BY key`)
 
   const hasAllConversations = ({ maxConversations, userId }: EncodedCreate) =>
-    maxConversations === undefined
-      ? Effect.succeed(false)
-      : Effect.map(
-          sql`SELECT 1 FROM conversations WHERE user_id = ${userId} ORDER BY updated_at, conversation_id
-            LIMIT 1 OFFSET ${maxConversations - 1}`,
-          (rows) => rows.length > 0
-        )
+    areThere(maxConversations, sql`conversations WHERE user_id = ${userId} ORDER BY updated_at, conversation_id`)
 
   const isWhole = ({ conversationId, maxInConversation }: EncodedCreate) =>
-    maxInConversation === undefined
-      ? Effect.succeed(false)
-      : Effect.map(
-          sql`SELECT 1 FROM runs WHERE conversation_id = ${conversationId} ORDER BY ord, key
-            LIMIT 1 OFFSET ${maxInConversation - 1}`,
-          (rows) => rows.length > 0
-        )
+    areThere(maxInConversation, sql`runs WHERE conversation_id = ${conversationId} ORDER BY ord, key`)
 
   /** Also keeps two requests with one key apart. */
   const alone = ({ conversationId }: EncodedCreate) =>
