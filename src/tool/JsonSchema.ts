@@ -77,18 +77,18 @@ const isOldDraft = (schema: object): boolean => "$schema" in schema && /draft-0[
 /** What schemas themselves are checked by takes long to be made, and keeps nothing of what it has checked. */
 const metaSchemas = new Map<boolean, Ajv>()
 
+/** Made whole before it is used: nobody else wrote it, and an engine that is stopped while it compiles is of no more use. */
 const metaSchema = (old: boolean): Ajv => {
   const known = metaSchemas.get(old)
   if (known !== undefined) return known
   const made = old ? new Ajv(options) : new Ajv2020(options)
+  made.validateSchema({})
   metaSchemas.set(old, made)
   return made
 }
 
 /** Each schema has an engine of its own, so that the names in one mean nothing to another. */
-const compiled = (schema: object): ValidateFunction => {
-  const old = isOldDraft(schema)
-  const meta = metaSchema(old)
+const compiled = (schema: object, old: boolean, meta: Ajv): ValidateFunction => {
   if (meta.validateSchema(schema) !== true) throw new Error(`schema is invalid: ${meta.errorsText()}`)
   const alone = { ...options, meta: false, validateSchema: false } as const
   return (old ? new Ajv(alone) : new Ajv2020(alone)).compile(schema)
@@ -112,7 +112,11 @@ export const compile = (
       return yield* new ToolConfigError({ tool, message: `The parameters of ${tool} are not a JSON Schema object.` })
     }
     const validate: ValidateFunction = yield* Effect.try({
-      try: () => bounded(() => compiled(schema), boundMs),
+      try: () => {
+        const old = isOldDraft(schema)
+        const meta = metaSchema(old)
+        return bounded(() => compiled(schema, old, meta), boundMs)
+      },
       catch: (error) =>
         new ToolConfigError({
           tool,
