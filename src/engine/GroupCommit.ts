@@ -134,10 +134,11 @@ export const make = (
 
     // A defect of the store, of a tool's statements, or in what one run says must not end the one fiber that everybody
     // depends on.
-    const contained = (method: string) =>
-      Effect.catchAllDefect((cause) => Effect.fail(new StoreError({ reason: "corrupt", method, cause })))
-    const own = <A>(method: string, work: () => A): Effect.Effect<Either.Either<A, StoreError>> =>
-      Effect.either(contained(method)(Effect.sync(work)))
+    const defect = (method: string) => (cause: unknown) => new StoreError({ reason: "corrupt", method, cause })
+    const contained = (method: string) => Effect.catchAllDefect((cause) => Effect.fail(defect(method)(cause)))
+    // Twice for every run in a commit, so it is no effect.
+    const own = <A>(method: string, work: () => A): Either.Either<A, StoreError> =>
+      Either.try({ try: work, catch: defect(method) })
 
     const tried = (batch: ReadonlyArray<Append>): Effect.Effect<ReadonlyArray<AppendOutcome>, StoreError> =>
       contained("append")(store.append(batch))
@@ -192,7 +193,7 @@ export const make = (
           now = yield* options.now
         }
         if (writer.isClosed) continue
-        const made = yield* own("prepare", () => writer.prepare(now))
+        const made = own("prepare", () => writer.prepare(now))
         if (Either.isLeft(made)) {
           yield* giveUp(writer, made.left)
           continue
@@ -215,7 +216,7 @@ export const make = (
           const writer = writers[i]
           const outcome = outcomes[i] ?? Either.left(unanswered)
           if (writer === undefined) continue
-          const settled = Either.isLeft(outcome) ? outcome : yield* own("settle", () => writer.settle(outcome.right))
+          const settled = Either.isLeft(outcome) ? outcome : own("settle", () => writer.settle(outcome.right))
           if (Either.isLeft(settled)) yield* giveUp(writer, settled.left)
           if (writer.hasWork) dirty.add(writer)
         }
