@@ -5,12 +5,12 @@
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { isTerminal } from "../domain/AgentEvent.js"
-import type { Envelope } from "../domain/Envelope.js"
+import { type Envelope, encodeEvent } from "../domain/Envelope.js"
 import { Conflict, InvalidCursor, NotFound, Unavailable } from "../domain/RunError.js"
 import type * as RunState from "../domain/RunState.js"
 import * as RunStatus from "../domain/RunStatus.js"
 import * as Snapshot from "../domain/Snapshot.js"
+import { frameOf } from "../engine/Frames.js"
 import { type Frame, type Pull, RunEngine, type View } from "../engine/RunEngine.js"
 
 const nothingRuns = new Unavailable({
@@ -38,11 +38,8 @@ export const make = (state: RunState.RunState, log: ReadonlyArray<Envelope>): Ru
   const snapshot = Snapshot.of(state)
   const { cancelled: _1, finishReason: _2, timing: _3, ...summary } = Snapshot.header(snapshot)
   const mine = (id: string): Effect.Effect<void, NotFound> => (id === runId ? Effect.void : Effect.fail(unknown))
-  const frame = (envelope: Envelope): Frame => ({
-    seq: envelope.seq,
-    json: JSON.stringify(envelope),
-    terminal: isTerminal(envelope.event.type)
-  })
+  const frame = ({ createdAt, event, seq }: Envelope): Frame =>
+    frameOf(runId, { seq, type: event.type, json: encodeEvent(event), createdAt })
   const page = (after: number) => log.slice(after, after + pageSize).map(frame)
   const ended = RunStatus.isEnded(state.status)
   const rest: Effect.Effect<Pull> = ended

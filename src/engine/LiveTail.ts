@@ -42,12 +42,12 @@ class Tail {
   add(frames: ReadonlyArray<Frame>): void {
     for (const frame of frames) {
       this.frames.push(frame)
-      this.chars += frame.json.length
+      this.chars += frame.chars
       this.last = frame.seq
     }
     let drop = Math.max(0, this.frames.length - maxFrames)
-    for (let i = 0; i < drop; i++) this.chars -= this.frames[i]?.json.length ?? 0
-    while (this.chars > maxChars && drop < this.frames.length - 1) this.chars -= this.frames[drop++]?.json.length ?? 0
+    for (let i = 0; i < drop; i++) this.chars -= this.frames[i]?.chars ?? 0
+    while (this.chars > maxChars && drop < this.frames.length - 1) this.chars -= this.frames[drop++]?.chars ?? 0
     if (drop > 0) this.frames.splice(0, drop)
   }
 

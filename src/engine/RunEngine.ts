@@ -101,7 +101,7 @@ export type Resumed =
     }
 
 /**
- * One stored event, encoded once for all viewers: `json` is the envelope.
+ * One stored event: `json` is its envelope, `chars` how many characters the event alone has in it.
  *
  * @since 0.1.0
  * @category models
@@ -109,6 +109,7 @@ export type Resumed =
 export interface Frame {
   readonly seq: number
   readonly json: string
+  readonly chars: number
   readonly terminal: boolean
 }
 

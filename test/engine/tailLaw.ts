@@ -32,7 +32,7 @@ export const violation = (all: ReadonlyArray<Move>): string | undefined => {
     viewers.set(id, viewer)
     if (does === "store") {
       last++
-      tails.publish(1, [{ seq: last, json: "{}", terminal: false }])
+      tails.publish(1, [{ seq: last, json: "{}", chars: 2, terminal: false }])
     } else if (does === "look" && !viewer.waiting) {
       viewer.cursor += tails.behind(1, viewer.cursor)?.length ?? 0
     } else if (does === "wait" && !viewer.waiting) {

@@ -13,6 +13,7 @@ import { Compacted, Conflict, InvalidCursor, NotFound, Unavailable, Unprocessabl
 import * as RunState from "../../src/domain/RunState.js"
 import * as Status from "../../src/domain/RunStatus.js"
 import * as Snapshot from "../../src/domain/Snapshot.js"
+import { frameOf } from "../../src/engine/Frames.js"
 import type { Accepted, Frame, Pull, Resumed, StartRequest, View } from "../../src/engine/RunEngine.js"
 import { RunEngine } from "../../src/engine/RunEngine.js"
 
@@ -59,9 +60,10 @@ export const make = (options: { readonly heartbeatMs: number }) =>
       Effect.gen(function* () {
         for (const event of events) {
           const seq = log.frames.length + 1
-          const json = Envelope.splice(log.runId, seq, Envelope.encodeEvent(event), 1000 + seq)
-          log.frames.push({ seq, json, terminal: ["finish", "error", "cancelled"].includes(event.type) })
-          log.state = RunState.reduce(log.state, Envelope.decodeSync(JSON.parse(json)))
+          const { type } = event
+          const frame = frameOf(log.runId, { seq, type, json: Envelope.encodeEvent(event), createdAt: 1000 + seq })
+          log.frames.push(frame)
+          log.state = RunState.reduce(log.state, Envelope.decodeSync(JSON.parse(frame.json)))
         }
         const { wake } = log
         log.wake = yield* Deferred.make<void>()
