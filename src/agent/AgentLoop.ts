@@ -1,11 +1,9 @@
 /**
- * One step of a run as a stream of emissions. It never forks a run, numbers an event or stores anything: it says what
- * happens, in order, and whoever pulls it makes it so.
+ * One step of a run as emissions. It never forks a run, numbers an event or stores anything: it says what happens, in
+ * order, and goes on when whoever listens has made it so.
  *
  * @since 0.1.0
  */
-import * as Channel from "effect/Channel"
-import * as Chunk from "effect/Chunk"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { IdGenerator } from "../domain/Ids.js"
@@ -43,34 +41,27 @@ export interface Setting extends ToolSetting {
 export type ActiveStep = Extract<Step, { readonly _tag: "CallModel" | "RunTools" | "Settle" }>
 
 /**
- * Carries a step out.
+ * Carries a step out: everything that happens in it is given to `use`, one after the other.
  *
  * @since 0.1.0
- * @category streams
+ * @category running
  */
-export const run = (setting: Setting, step: ActiveStep): Stream.Stream<Emission.Emission, never, IdGenerator> => {
+export const run = <E>(
+  setting: Setting,
+  step: ActiveStep,
+  use: Emission.Use<E>
+): Effect.Effect<void, E, IdGenerator> => {
   switch (step._tag) {
     case "Settle":
-      return settle(setting, step.settlements)
+      return Stream.runForEach(settle(setting, step.settlements), use)
     case "RunTools":
-      return runTools(setting, step.acts)
+      return Stream.runForEach(runTools(setting, step.acts), use)
     case "CallModel":
-      return callModel(setting, step)
+      return Effect.flatMap(turnOf(setting, step), (turn) =>
+        isAffordable(setting, turn.request) ? modelTurn(turn, use) : use({ _tag: "Finish", reason: "budget" })
+      )
   }
 }
-
-const callModel = (
-  setting: Setting,
-  step: Extract<Step, { readonly _tag: "CallModel" }>
-): Stream.Stream<Emission.Emission> =>
-  Stream.fromChannel(
-    // Not `unwrap`, which would hand on every delta by itself.
-    Channel.flatMap(Channel.fromEffect(turnOf(setting, step)), (turn) =>
-      isAffordable(setting, turn.request)
-        ? Stream.toChannel(modelTurn(turn))
-        : Channel.write(Chunk.of<Emission.Emission>({ _tag: "Finish", reason: "budget" }))
-    )
-  )
 
 /** A turn that was begun before is gone on with: what it costs was decided when it began. */
 const isAffordable = ({ input, model, state }: Setting, { messages }: ModelTurnOptions["request"]): boolean =>

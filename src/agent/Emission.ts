@@ -29,6 +29,14 @@ export type Emission =
   | { readonly _tag: "Finish"; readonly reason: "budget" }
 
 /**
+ * What whoever runs a step does with an emission. The step goes on when it is done.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export type Use<E> = (emission: Emission) => Effect.Effect<void, E>
+
+/**
  * Events that nobody waits for.
  *
  * @since 0.1.0

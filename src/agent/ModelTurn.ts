@@ -5,13 +5,12 @@
  */
 import * as Cause from "effect/Cause"
 import * as Channel from "effect/Channel"
-import * as Chunk from "effect/Chunk"
+import type * as Chunk from "effect/Chunk"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import * as Random from "effect/Random"
-import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { AgentEvent } from "../domain/AgentEvent.js"
 import * as Fold from "../domain/RunState.js"
@@ -213,43 +212,35 @@ const outcomeOf = (cause: Cause.Cause<ModelError>): Outcome => {
   return { _tag: "Failed", error: Option.getOrElse(Cause.failureOption(cause), () => internal) }
 }
 
-type Emissions<Done> = Channel.Channel<Chunk.Chunk<Emission.Emission>, unknown, never, unknown, Done>
-
 /** What comes next of the provider's parts: more, or how it ended. */
 type Next = { readonly _tag: "Parts"; readonly parts: Chunk.Chunk<ModelPart> } | Outcome
 
 /**
- * What one try publishes; its done value is how it ended, and the provider is let go by then. One channel made by hand:
- * each operator of a stream would cost as much for every delta as all that is done with it.
+ * Carries out what one try says; its value is how it ended, and the provider is let go by then. One loop that pulls: each
+ * operator of a stream would cost as much for every delta as all that is done with it.
  */
-const tryOnce = ({ model, request }: Options, translator: Translator): Emissions<Outcome> => {
-  const published = (pull: Effect.Effect<Next>): Emissions<Outcome> => {
-    const loop: Emissions<Outcome> = Channel.flatMap(Channel.fromEffect(pull), (next) => {
-      if (next._tag !== "Parts") return Channel.succeed(next)
-      const events = translator.chunk(next.parts)
-      const ended = translator.outcome
-      const then = ended === undefined ? loop : Channel.succeed(ended)
-      return events.length === 0 ? then : Channel.flatMap(Channel.write(Chunk.of(Emission.events(events))), () => then)
+const tryOnce = <E>(
+  { model, request }: Options,
+  translator: Translator,
+  use: Emission.Use<E>
+): Effect.Effect<Outcome, E> =>
+  Effect.scoped(
+    Effect.flatMap(Channel.toPull(Stream.toChannel(Stream.suspend(() => model.stream(request)))), (pull) => {
+      const next = Effect.matchCause(pull, {
+        onFailure: outcomeOf,
+        onSuccess: (given): Next =>
+          Either.isRight(given) ? { _tag: "Parts", parts: given.right } : { _tag: "Failed", error: truncated }
+      })
+      const loop: Effect.Effect<Outcome, E> = Effect.flatMap(next, (given) => {
+        if (given._tag !== "Parts") return Effect.succeed(given)
+        const events = translator.chunk(given.parts)
+        const ended = translator.outcome
+        const then = ended === undefined ? loop : Effect.succeed(ended)
+        return events.length === 0 ? then : Effect.zipRight(use(Emission.events(events)), then)
+      })
+      return loop
     })
-    return loop
-  }
-  return Channel.acquireUseRelease(
-    Scope.make(),
-    (scope) =>
-      Channel.flatMap(
-        Channel.fromEffect(Channel.toPullIn(Stream.toChannel(Stream.suspend(() => model.stream(request))), scope)),
-        (pull) =>
-          published(
-            Effect.matchCause(pull, {
-              onFailure: outcomeOf,
-              onSuccess: (given): Next =>
-                Either.isRight(given) ? { _tag: "Parts", parts: given.right } : { _tag: "Failed", error: truncated }
-            })
-          )
-      ),
-    (scope, exit) => Scope.close(scope, exit)
   )
-}
 
 /**
  * What the events of one model turn need to know.
@@ -266,41 +257,37 @@ export interface Options {
 }
 
 /**
- * The events of one model turn, up to its durable `model-end`, or a `Fail`. A failure that may pass is tried again, with
- * a `model-retry` event, as long as nothing of the turn was published.
+ * Carries out the events of one model turn, up to its durable `model-end`, or a `Fail`. A failure that may pass is tried
+ * again, with a `model-retry` event, as long as nothing of the turn was published.
  *
  * @since 0.1.0
- * @category streams
+ * @category running
  */
-export const modelTurn = (options: Options): Stream.Stream<Emission.Emission> => Stream.fromChannel(attempt(options, 0))
+export const modelTurn = <E>(options: Options, use: Emission.Use<E>): Effect.Effect<void, E> => attempt(options, use, 0)
 
-const attempt = (options: Options, retry: number): Emissions<unknown> =>
-  Channel.suspend(() => {
-    const { model, request } = options
-    const translator = new Translator(options.state, request.iteration, options.catalog, options.secrets)
-    return Channel.flatMap(tryOnce(options, translator), (outcome) => {
-      switch (outcome._tag) {
-        case "Finished":
-          return Channel.flatMap(Channel.fromEffect(completeTurn(translator, outcome.finish, model)), emit)
-        case "Interrupted":
-          return Channel.fromEffect(Effect.interrupt)
-        case "Failed":
-          return Channel.flatMap(Channel.fromEffect(Random.next), (random) => {
-            const { error } = outcome
-            const delayMs = translator.published ? undefined : retryDelayMs(error, retry + 1, random)
-            if (delayMs === undefined) return emit(failure(error))
-            const { code } = error
-            const { iteration } = request
-            return emit(Emission.durable([{ type: "model-retry", iteration, retry: retry + 1, delayMs, code }])).pipe(
-              Channel.zipRight(Channel.fromEffect(Effect.sleep(Duration.millis(delayMs)))),
-              Channel.zipRight(attempt(options, retry + 1))
-            )
-          })
+const attempt = <E>(options: Options, use: Emission.Use<E>, retry: number): Effect.Effect<void, E> =>
+  Effect.gen(function* () {
+    const { catalog, model, request, secrets, state } = options
+    const { iteration } = request
+    const translator = new Translator(state, iteration, catalog, secrets)
+    const outcome = yield* tryOnce(options, translator, use)
+    switch (outcome._tag) {
+      case "Finished":
+        return yield* use(yield* completeTurn(translator, outcome.finish, model))
+      case "Interrupted":
+        return yield* Effect.interrupt
+      case "Failed": {
+        const { error } = outcome
+        const random = yield* Random.next
+        const delayMs = translator.published ? undefined : retryDelayMs(error, retry + 1, random)
+        if (delayMs === undefined) return yield* use(failure(error))
+        const { code } = error
+        yield* use(Emission.durable([{ type: "model-retry", iteration, retry: retry + 1, delayMs, code }]))
+        yield* Effect.sleep(Duration.millis(delayMs))
+        return yield* attempt(options, use, retry + 1)
       }
-    })
+    }
   })
-
-const emit = (emission: Emission.Emission): Emissions<void> => Channel.write(Chunk.of(emission))
 
 const failure = ({ code, message, recoverable }: ModelError): Emission.Emission => ({
   _tag: "Fail",

@@ -4,18 +4,14 @@
  * @since 0.1.0
  */
 import * as Cause from "effect/Cause"
-import * as Channel from "effect/Channel"
-import * as Chunk from "effect/Chunk"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Option from "effect/Option"
-import * as Stream from "effect/Stream"
 import type * as Tracer from "effect/Tracer"
 import * as AgentLoop from "../agent/AgentLoop.js"
 import * as Closing from "../agent/Closing.js"
-import type { Emission } from "../agent/Emission.js"
+import type { Emission, Use } from "../agent/Emission.js"
 import { type Facts, nextStep, type Step } from "../agent/NextStep.js"
 import * as ToolCatalog from "../agent/ToolCatalog.js"
 import type { EventOf } from "../domain/AgentEvent.js"
@@ -244,17 +240,17 @@ const loop = (
       active.busy =
         step._tag === "RunTools" &&
         step.acts.some((one) => one._tag === "Run" && one.phase !== "preview" && one.call.kind !== "readonly")
-      const emissions = AgentLoop.run({ ...setting, model: able, state }, step)
       const store = (emission: Emission) => carryOut(env, active, emission)
+      const run = (use: Use<WriterClosed>) => AgentLoop.run({ ...setting, model: able, state }, step, use)
       return Effect.map(
         step._tag === "CallModel"
           ? Spans.calling(row, able, (seen) =>
-              each(emissions, (emission) => {
+              run((emission) => {
                 seen(emission)
                 return store(emission)
               })
             )
-          : each(emissions, store),
+          : run(store),
         () => {
           active.busy = false
         }
@@ -288,27 +284,6 @@ interface Sight {
 
 const isActive = (step: Step): step is AgentLoop.ActiveStep =>
   step._tag === "CallModel" || step._tag === "RunTools" || step._tag === "Settle"
-
-/** `Stream.runForEach` without a sink: half the price for each delta. */
-const each = <A, E, R>(
-  stream: Stream.Stream<A, never, R>,
-  use: (item: A) => Effect.Effect<void, E>
-): Effect.Effect<void, E, R> =>
-  Effect.scoped(
-    Effect.flatMap(Channel.toPull(Stream.toChannel(stream)), (pull) => {
-      const loop: Effect.Effect<void, E, R> = Effect.flatMap(pull, (given) =>
-        Either.isLeft(given)
-          ? Effect.void
-          : Effect.zipRight(
-              given.right.length === 1
-                ? use(Chunk.unsafeHead(given.right))
-                : Effect.forEach(given.right, use, { discard: true }),
-              loop
-            )
-      )
-      return loop
-    })
-  )
 
 const decisionOf = (
   step: Extract<Step, { readonly _tag: "AwaitApproval" | "EndIteration" | "Finish" | "Fail" }>,
