@@ -12,7 +12,7 @@ import * as Metrics from "../domain/Metrics.js"
 import { CurrentUser } from "../domain/Owner.js"
 import { Compacted, InvalidCursor, type NotFound, type Unavailable } from "../domain/RunError.js"
 import * as RunStatus from "../domain/RunStatus.js"
-import { type RunRow, type StoredEvent, StoreError } from "../store/RunStore.js"
+import { type StoredEvent, StoreError } from "../store/RunStore.js"
 import type { Environment } from "./Environment.js"
 import { frameOf } from "./Frames.js"
 import { available, noRun } from "./Refusals.js"
@@ -25,6 +25,12 @@ const maxPageChars = 256 * 1024
 
 interface Needs extends Pick<Environment, "tails"> {
   readonly store: Pick<Environment["store"], "events" | "find" | "row">
+}
+
+/** Where the log of a run is. */
+interface Place {
+  readonly key: number
+  readonly runId: string
 }
 
 /** How many events the next look asks for: a reader of large ones must not have the store read what it will not get. */
@@ -66,42 +72,48 @@ export const view = (
       if (after < lastSeq && env.tails.behind(row.key, after) === undefined) {
         yield* stored(env, row.key, after, { limit: 1 })
       }
-      const page: Page = { limit: firstPage }
-      return {
-        runId,
-        lastSeq,
-        ended: RunStatus.isEnded(row.status),
-        pull: (cursor: number) => pull(env, row, cursor, page),
-        poll: (cursor, bell) => {
-          const frames = env.tails.behind(row.key, cursor)
-          if (frames !== undefined && frames.length > 0) return frames
-          return env.tails.register(row.key, cursor, bell) ? "waiting" : undefined
-        }
-      }
+      return window(env, { runId, key: row.key }, lastSeq, RunStatus.isEnded(row.status))
     }),
     runId
   )
+
+/** It lasts as long as somebody looks, so it keeps no more of the run than where its log is. */
+const window = (env: Needs, place: Place, lastSeq: number, ended: boolean): View => {
+  const page: Page = { limit: firstPage }
+  return {
+    runId: place.runId,
+    lastSeq,
+    ended,
+    pull: (cursor) => pull(env, place, cursor, page),
+    poll: (cursor, bell) => {
+      const frames = env.tails.behind(place.key, cursor)
+      if (frames !== undefined && frames.length > 0) return frames
+      return env.tails.register(place.key, cursor, bell) ? "waiting" : undefined
+    }
+  }
+}
 
 const ended: Pull = { _tag: "end" }
 const idle: Pull = { _tag: "idle" }
 
 const framesOf = (frames: ReadonlyArray<Frame>): Pull => ({ _tag: "frames", frames })
 
-const pull = (env: Needs, row: RunRow, after: number, page: Page): Effect.Effect<Pull, Unavailable | Compacted> =>
+const pull = (env: Needs, place: Place, after: number, page: Page): Effect.Effect<Pull, Unavailable | Compacted> =>
   Effect.suspend(() => {
     const { tails } = env
+    const { key, runId } = place
     const ticks = tails.ticks
-    const look = Effect.suspend(() => available(look1(env, row, after, page), row.runId))
+    const look = Effect.suspend(() => available(look1(env, place, after, page), runId))
     const again: Effect.Effect<Pull, Unavailable | Compacted> = Effect.suspend(() => {
-      const frames = tails.behind(row.key, after)
+      const frames = tails.behind(key, after)
       if (frames !== undefined && frames.length > 0) return Effect.succeed(framesOf(frames))
       // At the known end of a run there is nothing to look for in the store: by far the most frequent wait.
-      if (tails.last(row.key) === after) {
-        return Effect.flatMap(tails.next(row.key, after), () =>
+      if (tails.last(key) === after) {
+        return Effect.flatMap(tails.next(key, after), () =>
           tails.ticks === ticks ? again : Effect.map(look, (last) => last ?? idle)
         )
       }
-      return Effect.flatMap(tails.listen(row, after, look), (found) => {
+      return Effect.flatMap(tails.listen(place, after, look), (found) => {
         if (found !== undefined) return Effect.succeed(found)
         return tails.ticks === ticks ? again : Effect.map(look, (last) => last ?? idle)
       })
@@ -152,25 +164,25 @@ const sound = (events: ReadonlyArray<StoredEvent>): Effect.Effect<void, StoreErr
 /** What there is right now, or `undefined`. A run that is known to stand at the cursor has nothing in the store behind it. */
 const look1 = (
   env: Needs,
-  row: RunRow,
+  { key, runId }: Place,
   after: number,
   page: Page
 ): Effect.Effect<Pull | undefined, StoreError | Compacted> =>
   Effect.suspend(() => {
     const { store, tails } = env
-    if (tails.last(row.key) === after) return Effect.succeed(undefined)
-    const frames = tails.behind(row.key, after)
+    if (tails.last(key) === after) return Effect.succeed(undefined)
+    const frames = tails.behind(key, after)
     if (frames !== undefined && frames.length > 0) return Effect.succeed(framesOf(frames))
-    const last = tails.last(row.key)
+    const last = tails.last(key)
     if (last !== undefined && last > after) Metrics.viewerBehind(last - after)
     return Effect.gen(function* () {
-      const events = yield* stored(env, row.key, after, page)
+      const events = yield* stored(env, key, after, page)
       if (events.length > 0 && events[0]?.seq === after + 1) {
-        return framesOf(fitting(events, page).map((event) => frameOf(row.runId, event)))
+        return framesOf(fitting(events, page).map((event) => frameOf(runId, event)))
       }
-      const now = Option.getOrUndefined(yield* store.row(row.key))
+      const now = Option.getOrUndefined(yield* store.row(key))
       if (now === undefined) return ended
-      if (now.compactedSeq > after) return yield* compacted(row.runId)
+      if (now.compactedSeq > after) return yield* compacted(runId)
       return RunStatus.isEnded(now.status) && now.lastSeq <= after ? ended : undefined
     })
   })

@@ -9,7 +9,7 @@ import * as Stream from "effect/Stream"
 import type { Envelope } from "../domain/Envelope.js"
 import * as RunState from "../domain/RunState.js"
 import { RunEngine, type RunSummary } from "../engine/RunEngine.js"
-import { bytesOf, type Writer } from "./LogReadable.js"
+import { bytesOf, type Writer } from "./LogWriter.js"
 
 /**
  * A view behind a cursor that comes out of the log itself, so that it is one.

@@ -5,13 +5,18 @@
  * @since 0.1.0
  */
 import * as Http from "node:http"
+import * as Etag from "@effect/platform/Etag"
+import { FileSystem } from "@effect/platform/FileSystem"
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import * as HttpMiddleware from "@effect/platform/HttpMiddleware"
+import { HttpPlatform } from "@effect/platform/HttpPlatform"
 import * as HttpRouter from "@effect/platform/HttpRouter"
 import * as PlatformServer from "@effect/platform/HttpServer"
 import type { ServeError } from "@effect/platform/HttpServerError"
+import { Path } from "@effect/platform/Path"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
@@ -30,6 +35,7 @@ import * as HandlersDurableStreams from "./HandlersDurableStreams.js"
 import * as HandlersMetrics from "./HandlersMetrics.js"
 import * as HandlersRuns from "./HandlersRuns.js"
 import * as HandlersServer from "./HandlersServer.js"
+import * as LogBody from "./LogBody.js"
 import { RunsApi } from "./RunsApi.js"
 import * as Serving from "./Serving.js"
 
@@ -101,11 +107,15 @@ const serve = (options: Options) =>
       caseSensitive: true,
       maxParamLength: 2304
     })
-    const handler = yield* NodeHttpServer.makeHandler(app).pipe(
+    const written = yield* LogBody.make(serving)
+    const handler = yield* NodeHttpServer.makeHandler(Effect.flatMap(app, written)).pipe(
       // A span of a request would last as long as somebody watches, would be made for every probe, and would hold every
       // header. What a request starts has a span of its own.
       HttpMiddleware.withTracerDisabledWhenEffect(() => true),
-      Effect.provideService(PlatformServer.HttpServer, server)
+      // Every request copies what it is given, several times. Handlers have their own services.
+      Effect.mapInputContext((all: Context.Context<HttpRouter.HttpRouter.DefaultServices>) =>
+        Context.pick(HttpPlatform, Etag.Generator, FileSystem, Path)(all)
+      )
     )
     node.on("request", connections.inTurn(handler))
     yield* Effect.addFinalizer(() => drain(connections, engine, serving))

@@ -5,7 +5,7 @@
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import type * as Scope from "effect/Scope"
+import * as Scope from "effect/Scope"
 import type { Limits } from "../domain/Limits.js"
 import * as Metrics from "../domain/Metrics.js"
 import { CurrentUser } from "../domain/Owner.js"
@@ -37,6 +37,15 @@ export class Serving extends Context.Tag("runlet/http/Serving")<
     readonly endStreams: Effect.Effect<void>
   }
 >() {}
+
+/** Like `acquireRelease`, which keeps how a thing was acquired as well for as long as the scope is open. */
+const held = <E>(take: Effect.Effect<void, E>, give: Effect.Effect<void>): Effect.Effect<void, E, Scope.Scope> =>
+  Effect.uninterruptible(
+    Effect.zipRight(
+      take,
+      Effect.flatMap(Effect.scope, (scope) => Scope.addFinalizer(scope, give))
+    )
+  )
 
 /**
  * The shared state of one server. `limited` says whether the limits per user apply.
@@ -76,9 +85,7 @@ export const make = (options: {
       })
 
     const slots = (count: number) =>
-      limited
-        ? Effect.flatMap(CurrentUser, (user) => Effect.acquireRelease(take(user, count), () => give(user, count)))
-        : Effect.void
+      limited ? Effect.flatMap(CurrentUser, (user) => held(take(user, count), give(user, count))) : Effect.void
 
     return {
       limits,
@@ -91,16 +98,15 @@ export const make = (options: {
       slot: slots(1),
       slots,
       reading: (end) =>
-        Effect.acquireRelease(
+        held(
           Effect.sync(() => {
             readers.add(end)
             Metrics.viewer(1)
           }),
-          () =>
-            Effect.sync(() => {
-              readers.delete(end)
-              Metrics.viewer(-1)
-            })
+          Effect.sync(() => {
+            readers.delete(end)
+            Metrics.viewer(-1)
+          })
         ),
       later: (effect) => Effect.asVoid(Effect.forkIn(effect, scope)),
       refuse: Effect.sync(() => {

@@ -8,13 +8,13 @@ import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as Chunk from "effect/Chunk"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import * as Runtime from "effect/Runtime"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { CurrentUser } from "../domain/Owner.js"
 import type { LimitReached } from "../domain/RunError.js"
 import type { View } from "../engine/RunEngine.js"
-import { bytesOf, type Format, LogReadable, plain, type Writer } from "./LogReadable.js"
+import * as LogBody from "./LogBody.js"
+import { bytesOf, type Format, plain } from "./LogWriter.js"
 import { Serving } from "./Serving.js"
 import * as Sse from "./Sse.js"
 
@@ -69,14 +69,11 @@ export interface Shown {
  * @since 0.1.0
  * @category responses
  */
-export const respond = (
-  shown: Shown
-): Effect.Effect<HttpServerResponse.HttpServerResponse, never, HttpServerRequest | Serving | Scope.Scope> =>
-  Effect.gen(function* () {
-    const { headers } = yield* HttpServerRequest
+export const respond = (shown: Shown): Effect.Effect<HttpServerResponse.HttpServerResponse, never, HttpServerRequest> =>
+  Effect.map(HttpServerRequest, ({ headers }) => {
     const { control, last, runId, view } = shown
     const format = formatOf(headers.accept)
-    return yield* send({
+    return send({
       writer: plain(format, last && format.control(last)),
       first: format.preamble + (control === undefined ? "" : format.control(control)),
       view,
@@ -97,20 +94,16 @@ export const respond = (
  * @since 0.1.0
  * @category responses
  */
-export const send = (options: {
-  readonly writer: Writer
-  readonly first: string
-  readonly view?: View | undefined
-  readonly after: number
-  readonly headers: Readonly<Record<string, string>>
-}): Effect.Effect<HttpServerResponse.HttpServerResponse, never, Serving | Scope.Scope> =>
-  Effect.gen(function* () {
-    const { reading } = yield* Serving
-    const { after, first, headers, view, writer } = options
-    const run = Runtime.runCallback(yield* Effect.runtime<never>())
-    const body = new LogReadable({ writer, first, view, after, run })
-    yield* reading(() => body.end())
-    return HttpServerResponse.raw(body, { contentType: headers["content-type"], headers })
+export const send = ({
+  after,
+  first,
+  headers,
+  view,
+  writer
+}: LogBody.Content & { readonly headers: Readonly<Record<string, string>> }): HttpServerResponse.HttpServerResponse =>
+  HttpServerResponse.raw(new LogBody.LogBody({ writer, first, view, after }), {
+    contentType: headers["content-type"],
+    headers
   })
 
 /**

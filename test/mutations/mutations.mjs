@@ -437,19 +437,19 @@ export const mutations = [
     by: "http",
     only: "never silent",
     edits: [
-      edit("http/LogReadable.ts", "if (pulse) this.push(bytesOf(writer.heartbeat))", ""),
+      edit("http/LogBody.ts", "if (pulse) response.write(bytesOf(writer.heartbeat))", ""),
       edit(
-        "http/LogReadable.ts",
-        'else if (pull._tag === "idle") this.push(bytesOf(this.options.writer.heartbeat))',
-        'else if (pull._tag === "idle") return'
+        "http/LogBody.ts",
+        'else if (pull._tag === "idle" && this.write(response, bytesOf(writer.heartbeat))) this.look()',
+        'else if (pull._tag === "idle") this.look()'
       )
     ]
   },
   h(
     "behind a cursor",
     "every stream begins at the beginning",
-    "http/LogReadable.ts",
-    "this.cursor = options.after",
+    "http/LogBody.ts",
+    "this.cursor = after",
     "this.cursor = 0"
   ),
   h(

@@ -1,0 +1,154 @@
+import * as Http from "node:http"
+import { setFlagsFromString } from "node:v8"
+import { runInNewContext } from "node:vm"
+import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
+import * as NodeContext from "@effect/platform-node/NodeContext"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import * as Scope from "effect/Scope"
+import type { Frame, Pull, View } from "../../src/engine/RunEngine.js"
+import * as LogBody from "../../src/http/LogBody.js"
+import { bytesOf, type Writer } from "../../src/http/LogWriter.js"
+
+setFlagsFromString("--expose-gc")
+const gc: () => void = runInNewContext("gc")
+
+const eventually = (holds: () => boolean) =>
+  Effect.sync(holds).pipe(
+    Effect.repeat({ until: (held) => held, schedule: Schedule.spaced("10 millis").pipe(Schedule.upTo("10 seconds")) }),
+    Effect.map(() => holds())
+  )
+
+/** A log of one page that is read from the store, at whose end a bell is waited for. */
+const log = (page: string) => {
+  const bells: Array<(pulse: boolean) => void> = []
+  const held: { frames?: WeakRef<ReadonlyArray<Frame>> } = {}
+  const view: View = {
+    runId: "r",
+    lastSeq: 1,
+    ended: false,
+    pull: () =>
+      Effect.sync((): Pull => {
+        const frames = [{ seq: 1, json: page, chars: page.length, terminal: false }]
+        held.frames = new WeakRef(frames)
+        return { _tag: "frames", frames }
+      }),
+    poll: (cursor, bell) => {
+      if (cursor === 0) return undefined
+      bells.push(bell)
+      return "waiting"
+    }
+  }
+  return { bells, held, view }
+}
+
+const writer = (more: Partial<Writer> = {}): Writer => ({
+  write: (frames) => bytesOf(frames.map(({ json }) => json).join("")),
+  heartbeat: ":",
+  verdict: () => "on",
+  last: () => undefined,
+  whole: false,
+  ...more
+})
+
+/** A server that answers everything with this content, and how many of its readers it knows. */
+const serve = (content: () => LogBody.Content) =>
+  Effect.gen(function* () {
+    const open = new Set<() => void>()
+    const write = yield* LogBody.make({
+      reading: (end) =>
+        Effect.flatMap(Effect.scope, (scope) => {
+          open.add(end)
+          return Scope.addFinalizer(
+            scope,
+            Effect.sync(() => open.delete(end))
+          )
+        })
+    })
+    const app = Effect.sync(() => HttpServerResponse.raw(new LogBody.LogBody(content())))
+    const server = yield* Effect.acquireRelease(Effect.sync(Http.createServer), (server) =>
+      Effect.sync(() => {
+        server.closeAllConnections()
+        server.close()
+      })
+    )
+    server.on("request", yield* NodeHttpServer.makeHandler(Effect.flatMap(app, write)))
+    yield* Effect.async<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void)))
+    const address = server.address()
+    return { open, port: typeof address === "object" && address !== null ? address.port : 0 }
+  }).pipe(Effect.provide(NodeContext.layer))
+
+const read = (port: number) =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.async<Http.IncomingMessage>((resume) => {
+        Http.get({ port, host: "127.0.0.1", agent: false }, (response) => resume(Effect.succeed(response)))
+      }),
+      (response) => Effect.sync(() => response.destroy())
+    ),
+    (response) => {
+      response.on("error", () => {})
+      return response
+    }
+  )
+
+describe("a response that shows a log", () => {
+  it.scopedLive("holds nothing of what it has shown while its reader waits for more", () =>
+    Effect.gen(function* () {
+      const { bells, held, view } = log("x".repeat(1000))
+      const { port } = yield* serve(() => ({ writer: writer(), first: "", view, after: 0 }))
+      yield* Effect.map(read(port), (response) => response.resume())
+      expect(yield* eventually(() => bells.length > 0)).toBe(true)
+      expect(
+        yield* eventually(() => {
+          gc()
+          return held.frames !== undefined && held.frames.deref() === undefined
+        })
+      ).toBe(true)
+    })
+  )
+
+  it.scopedLive("is not held by the bell that its reader did not wait for", () =>
+    Effect.gen(function* () {
+      const { bells, view } = log("x")
+      const held: { writer?: WeakRef<Writer> } = {}
+      const { open, port } = yield* serve(() => {
+        const one = writer()
+        held.writer = new WeakRef(one)
+        return { writer: one, first: "", view, after: 0 }
+      })
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          yield* read(port)
+          expect(yield* eventually(() => bells.length > 0 && open.size === 1)).toBe(true)
+        })
+      )
+      expect(yield* eventually(() => open.size === 0)).toBe(true)
+      expect(
+        yield* eventually(() => {
+          gc()
+          return held.writer?.deref() === undefined
+        })
+      ).toBe(true)
+      for (const bell of bells) bell(true)
+    })
+  )
+
+  it.scopedLive("is over when it has ended and its reader goes without having read it", () =>
+    Effect.gen(function* () {
+      const { view } = log("x")
+      const last = "x".repeat(64 * 1024 * 1024)
+      const over = writer({ verdict: (cursor) => (cursor === 1 ? "over" : "on"), last: () => last })
+      const { open, port } = yield* serve(() => ({ writer: over, first: "", view, after: 0 }))
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          yield* Effect.map(read(port), (response) => response.pause())
+          expect(open.size).toBe(1)
+        })
+      )
+      expect(yield* eventually(() => open.size === 0)).toBe(true)
+    })
+  )
+})
