@@ -11,7 +11,6 @@ import { HttpServerRequest } from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { toServerResponse } from "@effect/platform-node/NodeHttpServerRequest"
 import * as Effect from "effect/Effect"
-import type * as Exit from "effect/Exit"
 import * as Runtime from "effect/Runtime"
 import type * as Scope from "effect/Scope"
 import type { Compacted, Unavailable } from "../domain/RunError.js"
@@ -43,7 +42,7 @@ export class LogBody {
 }
 
 /** Starts an effect and answers how to interrupt it. */
-type Run = <A>(effect: Effect.Effect<A>, options: { readonly onExit: (exit: Exit.Exit<A>) => void }) => () => void
+type Run = <A>(effect: Effect.Effect<A>, options: Runtime.RunCallbackOptions<A>) => () => void
 
 const ended: Pull = { _tag: "end" }
 
@@ -118,16 +117,15 @@ class Showing {
   }
 
   private ask(view: View): void {
-    let asking = true
-    const interrupt = this.run(safely(view, view.pull(this.cursor)), {
+    this.interrupt = this.run(safely(view, view.pull(this.cursor)), {
+      // First the other readers of the log are shown what is there.
+      immediate: false,
       onExit: (exit) => {
-        asking = false
+        // What was answered is not held on to: it may be a page of the log.
         this.interrupt = undefined
         if (this.open !== undefined) this.answer(this.open, exit._tag === "Success" ? exit.value : ended)
       }
     })
-    // What was answered is not held on to: it may be a page of the log.
-    if (asking) this.interrupt = interrupt
   }
 
   private answer({ response, writer }: { response: ServerResponse; writer: Writer }, pull: Pull): void {
