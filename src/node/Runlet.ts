@@ -8,7 +8,7 @@ import { dirname } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import type { Agent } from "../agent/Agent.js"
+import { Agent } from "../agent/Agent.js"
 import * as Ids from "../domain/Ids.js"
 import type { ResumeOptions } from "../domain/Limits.js"
 import * as Engine from "../engine/Engine.js"
@@ -57,16 +57,18 @@ export const policyOf = (name: ResumeOptions["policy"]): Layer.Layer<ResumePolic
 }
 
 /**
- * The store, and the clients that tools may use for exactly-once writes.
+ * The store, and the clients that tools may use for exactly-once writes. `leaseTtlMs`: that of the agent (default 10 s).
  *
  * @since 0.1.0
  * @category layers
  */
 export const layerStore = (
-  options: Pick<Options, "data" | "filename" | "synchronous">
+  options: Pick<Options, "data" | "filename" | "synchronous"> & { readonly leaseTtlMs?: number | undefined }
 ): Layer.Layer<RunStore | WriteClient | ReadClient, StoreError> => {
-  const { data = defaultFilename } = options
-  if (options.filename === undefined && Postgres.isAddress(data)) return Postgres.layer({ url: Redacted.make(data) })
+  const { data = defaultFilename, leaseTtlMs } = options
+  if (options.filename === undefined && Postgres.isAddress(data)) {
+    return Postgres.layer({ url: Redacted.make(data), leaseTtlMs })
+  }
   const filename = options.filename ?? data
   const directory = Effect.try({
     try: () => mkdirSync(dirname(filename), { recursive: true, mode: 0o700 }),
@@ -96,4 +98,7 @@ export const layerEngine = (options: Options): Layer.Layer<RunEngine, never, Age
 export const layer = (
   options: Options = {}
 ): Layer.Layer<RunEngine | RunStore | WriteClient | ReadClient, StoreError, Agent> =>
-  Layer.provideMerge(layerEngine(options), layerStore(options))
+  Layer.provideMerge(
+    layerEngine(options),
+    Layer.unwrapEffect(Effect.map(Agent, ({ resume }) => layerStore({ ...options, leaseTtlMs: resume.leaseTtlMs })))
+  )

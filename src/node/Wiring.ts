@@ -144,7 +144,7 @@ const openDocuments: Layer.Layer<never, never, Documents> = Layer.unwrapEffect(
  * @category layers
  */
 export const layer = (config: Config): Layer.Layer<RunEngine, ConfigError | StoreError> => {
-  const store = Runlet.layerStore({ data: config.data })
+  const store = Runlet.layerStore({ data: config.data, leaseTtlMs: config.resume.leaseTtlMs })
   const limitUsers = hasAuthentication(config)
   const { maxDocumentsPerUser, maxMemoriesPerUser } = config.limits
   const bounds = limitUsers ? { maxDocuments: maxDocumentsPerUser, maxMemories: maxMemoriesPerUser } : undefined

@@ -22,8 +22,10 @@ import * as SqlStore from "./SqlStore.js"
 
 /**
  * - `url`: `postgres://user:password@host:port/database`
- * - `writers`, `readers`: how many connections may be open for each (default 4 and 4); one more listens
+ * - `writers`, `readers`: how many connections may be open for each (default 4 and 4; at least 3 write); one more listens
  * - `pollMs`: how often is looked for what nobody has announced (default 2000 ms)
+ * - `leaseTtlMs`: how long the leases of the processes that share the database are (default 10 s). One that stands still in
+ *   the middle of a transaction loses what it has locked after half of that, 5 s at most
  * - `clock`: whose time leases and expiries are measured by: the server's (the default), so that machines need not
  *   agree about the time, or the program's, for tests that set it
  *
@@ -35,6 +37,7 @@ export interface PostgresOptions {
   readonly writers?: number | undefined
   readonly readers?: number | undefined
   readonly pollMs?: number | undefined
+  readonly leaseTtlMs?: number | undefined
   readonly clock?: "server" | "program" | undefined
 }
 
@@ -92,16 +95,23 @@ export const reasonOf = (error: StoreError | SqlError): string | undefined => {
   }
 }
 
-const defaults = { writers: 4, readers: 4, pollMs: 2000 }
+const defaults = { writers: 4, readers: 4, pollMs: 2000, leaseTtlMs: 10_000 }
+
+/**
+ * How long a process may keep others from what it has locked when it stands still (milliseconds): it must be over before
+ * its lease is, and before the others, of whose runs it may have locked one, come too late to renew theirs.
+ */
+const lockMsOf = (leaseTtlMs: number): number => Math.max(500, Math.trunc(leaseTtlMs / 2))
 
 const clients = (
-  { readers = defaults.readers, url, writers = defaults.writers }: PostgresOptions,
+  { leaseTtlMs = defaults.leaseTtlMs, readers = defaults.readers, url, writers = defaults.writers }: PostgresOptions,
   prepare: (context: Context.Context<WriteClient | ReadClient>) => Effect.Effect<void, StoreError | SqlError>
 ): Effect.Effect<Context.Context<WriteClient | ReadClient>, StoreError, Scope.Scope> =>
   Effect.gen(function* () {
     yield* retryBusy(PgClient.expectSessions(url))
-    const write = yield* PgClient.make({ url, max: Math.max(2, writers) })
-    const read = yield* PgClient.make({ url, max: readers })
+    const lockMs = lockMsOf(leaseTtlMs)
+    const write = yield* PgClient.make({ url, max: Math.max(3, writers), lockMs })
+    const read = yield* PgClient.make({ url, max: readers, lockMs })
     const context = Context.make(WriteClient, write).pipe(Context.add(ReadClient, read))
     yield* prepare(context)
     return context
@@ -129,7 +139,7 @@ const store = (options: PostgresOptions): Layer.Layer<RunStore, StoreError, Writ
         others,
         clock: options.clock === "program" ? SqlClock.program : SqlClock.postgres(read),
         announce: SqlNotices.make(write, { channel, sender, others }),
-        writers: Math.max(2, options.writers ?? defaults.writers)
+        writers: Math.max(3, options.writers ?? defaults.writers)
       })
     })
   )

@@ -5,7 +5,6 @@
  * @since 0.1.0
  */
 import type { SqlError } from "@effect/sql/SqlError"
-import type { Fragment } from "@effect/sql/Statement"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
@@ -15,12 +14,12 @@ import {
   type Encoded,
   type EncodedBase,
   type EncodedInput,
-  type EncodedRow,
   type EncodedSide,
   type EncodedTurn,
   makeEncoded
 } from "./Encoded.js"
 import * as SqlAppend from "./internal/sqlAppend.js"
+import * as SqlClaims from "./internal/sqlClaims.js"
 import * as SqlClock from "./internal/sqlClock.js"
 import * as SqlConversations from "./internal/sqlConversations.js"
 import * as SqlCreate from "./internal/sqlCreate.js"
@@ -41,13 +40,10 @@ import {
   toRun
 } from "./internal/sqlRows.js"
 import * as SqlTransaction from "./internal/sqlTransaction.js"
-import { findWritten, repeatable } from "./internal/sqlTransaction.js"
+import { repeatable } from "./internal/sqlTransaction.js"
 import { type Census, type Change, type Compaction, RunStore, type StoreError } from "./RunStore.js"
 
 const quiet = Effect.withTracerEnabled(false)
-
-/** How long the others have for taking a run. */
-const courtesy = "50 millis"
 
 /**
  * - `changes`: tells of other processes' commits
@@ -78,12 +74,13 @@ const makeDriver = Effect.fnUntraced(function* ({
   const sql = (yield* ReadClient).withoutTransforms()
   // What changes the rows of many runs at once is done by one; a database of one writer has no other.
   const transaction = SqlTransaction.make(write)
-  const beside = writers === 1 ? transaction : SqlTransaction.make(write, writers - 1)
+  // However many requests come in, what they have begun is taken up.
+  const claiming = writers === 1 ? transaction : SqlTransaction.make(write)
+  const beside = writers === 1 ? transaction : SqlTransaction.make(write, Math.max(1, writers - 2))
   const append = SqlAppend.make(write, transaction, clock, announce)
   const create = SqlCreate.make(write, beside, clock, announce)
+  const claims = SqlClaims.make(write, sql, claiming, clock, { announce, others })
   const retention = SqlRetention.make(write, sql, beside, announce)
-  const skipLocked = sql.literal(sql.onDialectOrElse({ pg: () => "FOR UPDATE SKIP LOCKED", orElse: () => "" }))
-  const skipQueued = sql.literal(sql.onDialectOrElse({ pg: () => "FOR UPDATE OF q SKIP LOCKED", orElse: () => "" }))
   const conversations = SqlConversations.make(sql)
   const columns = sql.literal(runColumns)
 
@@ -98,101 +95,6 @@ const makeDriver = Effect.fnUntraced(function* ({
 
   const first = <A>(rows: ReadonlyArray<A>): A | undefined => rows[0]
   const firstRun = (rows: ReadonlyArray<RawRun>) => (rows[0] === undefined ? undefined : toRun(rows[0]))
-
-  // Asking first, outside of a transaction, keeps an idle process from taking the lock again and again.
-  const ifAny = <A>(
-    question: Effect.Effect<ReadonlyArray<unknown>, SqlError>,
-    action: Effect.Effect<A, SqlError>
-  ): Effect.Effect<A | undefined, SqlError> =>
-    Effect.flatMap(retryBusy(question), (rows) => (rows.length === 0 ? Effect.succeed(undefined) : action))
-
-  type ClaimQueued = Parameters<Encoded["claimQueued"]>[0]
-
-  const executing = sql.literal("SELECT COUNT(*) FROM runs WHERE status IN ('running', 'streaming')")
-
-  /** Whether an owner has no more than its share of what is executed by so many. */
-  const hasRoom = (owner: string, among: number) =>
-    among === 1
-      ? sql.literal("")
-      : sql`AND (${executing} AND owner = ${owner}) * ${sql.literal(String(among))} <= (${executing})`
-
-  /** A claim is named by the epoch that it gave to the run. Whoever still writes it holds the row. */
-  const claimed = (owner: string) =>
-    findWritten(isTaken, ({ epoch, key }) =>
-      Effect.map(write<RawRun>`SELECT ${columns} FROM runs WHERE key = ${key} FOR UPDATE`, (rows) =>
-        Option.filter(Option.fromNullable(firstRun(rows)), (run) => run.epoch === epoch && run.owner === owner)
-      )
-    )
-
-  const claimNext = ({ maxConcurrent, maxPerUser, owner, started, ttlMs }: ClaimQueued, among: number) =>
-    beside(
-      () =>
-        Effect.gen(function* () {
-          yield* Locks.admission(write)
-          const now = yield* clock.now
-          const rows = yield* write<RawRun>`
-          UPDATE runs SET status = 'running', started = 1 + (SELECT MAX(started) FROM runs), epoch = epoch + 1, last_seq = last_seq + 1,
-            owner = ${owner}, lease_expires_at = ${now + ttlMs}, updated_at = ${now}
-          WHERE key = (
-            SELECT q.key FROM runs AS q LEFT JOIN (
-              SELECT user_id, COUNT(*) AS n FROM runs WHERE status IN ('running', 'streaming') GROUP BY user_id
-            ) AS busy ON busy.user_id = q.user_id
-            WHERE q.status = 'queued'
-              AND (${executing}) < ${maxConcurrent} ${hasRoom(owner, among)}
-              AND COALESCE(busy.n, 0) < ${maxPerUser ?? Number.MAX_SAFE_INTEGER}
-              AND NOT EXISTS (
-                SELECT 1 FROM runs AS o WHERE o.conversation_id = q.conversation_id AND o.key <> q.key
-                  AND o.status IN ('queued', 'running', 'streaming', 'waiting_approval')
-                  AND (o.status <> 'queued' OR o.ord < q.ord OR (o.ord = q.ord AND o.key < q.key))
-              )
-            ORDER BY CASE WHEN q.started > 0 THEN 0 ELSE 1 END, COALESCE(busy.n, 0),
-              (SELECT MAX(mine.started) FROM runs AS mine WHERE mine.user_id = q.user_id), q.ord, q.key LIMIT 1
-            ${skipQueued}
-          ) RETURNING ${columns}`
-          const run = firstRun(rows)
-          if (run !== undefined) {
-            const { json, type } = started
-            const event = { run_key: run.key, seq: run.lastSeq, type, json, created_at: now }
-            yield* write`INSERT INTO events ${write.insert(event)}`
-            const told = { key: run.key, after: run.lastSeq - 1, events: [{ type, json, createdAt: now }] }
-            yield* announce({ appended: [told], work: false, left: false })
-          }
-          return run
-        }),
-      claimed(owner)
-    )
-
-  /** Who has more than its share lets the others go first. */
-  const claimQueued = (claim: ClaimQueued) =>
-    Effect.flatMap(others, (count) =>
-      count === 0
-        ? claimNext(claim, 1)
-        : Effect.flatMap(claimNext(claim, count + 1), (run) =>
-            run !== undefined ? Effect.succeed(run) : Effect.zipRight(Effect.sleep(courtesy), claimNext(claim, 1))
-          )
-    )
-
-  const abandoned = (now: Fragment | number, dead: ReadonlyArray<string>) =>
-    sql`status IN ('running', 'streaming')
-      AND (owner IS NULL OR lease_expires_at IS NULL OR lease_expires_at <= ${now} OR ${sql.in("owner", dead)})`
-
-  const claimAbandoned = ({ dead = [], owner, ttlMs }: Parameters<Encoded["claimAbandoned"]>[0]) =>
-    Effect.flatMap(Effect.all([clock.at(0), clock.at(ttlMs)]), ([now, then]) =>
-      ifAny(
-        sql`SELECT 1 FROM runs WHERE ${abandoned(now, dead)} LIMIT 1`,
-        beside(
-          () =>
-            Effect.map(
-              write<RawRun>`
-                UPDATE runs SET epoch = epoch + 1, owner = ${owner}, lease_expires_at = ${then}
-                WHERE key = (SELECT key FROM runs WHERE ${abandoned(now, dead)} ORDER BY ord, key LIMIT 1 ${skipLocked})
-                RETURNING ${columns}`,
-              firstRun
-            ),
-          claimed(owner)
-        )
-      )
-    )
 
   const saveCompaction = ({
     conversationId,
@@ -248,9 +150,8 @@ const makeDriver = Effect.fnUntraced(function* ({
     now: reading("now")(clock.now),
     create: (run) => written("create")(create(run)),
     append: (batch) => Effect.mapError(append(batch), SqlErrors.refail("append")),
-    claimQueued: (claim) =>
-      written("claimQueued")(ifAny(sql`SELECT 1 FROM runs WHERE status = 'queued' LIMIT 1`, claimQueued(claim))),
-    claimAbandoned: (claim) => written("claimAbandoned")(claimAbandoned(claim)),
+    claimQueued: (claim) => written("claimQueued")(claims.queued(claim)),
+    claimAbandoned: (claim) => written("claimAbandoned")(claims.abandoned(claim)),
     renew: ({ owner, ttlMs }) =>
       written("renew")(
         Effect.flatMap(clock.at(ttlMs), (then) =>
@@ -444,8 +345,6 @@ const makeDriver = Effect.fnUntraced(function* ({
   }
   return driver
 })
-
-const isTaken = (run: EncodedRow | undefined): run is EncodedRow => run !== undefined
 
 /**
  * Brings the tables up to date. Fails for a database that is broken or that a newer version has changed.

@@ -75,7 +75,7 @@ describePostgres("a database whose server dies", () => {
     const data: Data = {
       address: address.href,
       rows: (statement) => Server.connected(address.href, async (client) => (await client.query(statement)).rows),
-      tablesWith: async () => [],
+      contents: async () => [],
       close: async () => undefined
     }
     const fleet = await Fleet.start(data, { count: 2, apart: true, resume: { leaseTtlMs: 3000 } })

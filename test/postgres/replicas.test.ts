@@ -11,6 +11,7 @@ import { launch, type ServerProcess } from "../kill/support/ServerProcess.js"
 import { Viewer } from "../kill/support/Viewer.js"
 import { eventsOf, median, until } from "../kill/support/Waiting.js"
 import { database, describePostgres, query } from "./support/Database.js"
+import * as Wire from "./support/Wire.js"
 
 // Every server takes its time to start on a busy machine.
 vi.setConfig({ testTimeout: 180_000 })
@@ -30,8 +31,9 @@ const fleet = async (count: number, config: Record<string, unknown> = {}) => {
   const data = await Effect.runPromise(Scope.extend(database, scope))
   const dir = mkdtempSync(join(tmpdir(), "runlet-replicas-"))
   cleanup.push(async () => rmSync(dir, { recursive: true, force: true }))
-  const start = async (name: string): Promise<ServerProcess> => {
-    const server = await launch({ dir, config: { resume: { leaseTtlMs }, ...config }, data, name })
+  /** `address`: another way to the same database. */
+  const start = async (name: string, address = data): Promise<ServerProcess> => {
+    const server = await launch({ dir, config: { resume: { leaseTtlMs }, ...config }, data: address, name })
     cleanup.push(() => server.kill())
     return server
   }
@@ -120,6 +122,28 @@ describePostgres("servers that share a database", () => {
     await done
     await isWhole(viewer, other.url)
     await isWhole(viewer, owner.url)
+    expect(eventsOf(viewer, "finish").length).toBe(1)
+  })
+
+  it("take over within the lease time from one that is stopped in the middle of a transaction", async () => {
+    const { data, start } = await fleet(0)
+    const scope = Effect.runSync(Scope.make())
+    cleanup.push(() => Effect.runPromise(Scope.close(scope, Exit.void)))
+    const wire = await Effect.runPromise(Scope.extend(Wire.make(data), scope))
+    const owner = await start("replica-0", wire.url)
+    const { runId } = await Api.start(owner.url, "/long 150")
+    const other = await start("replica-1")
+    const viewer = new Viewer(runId)
+    const done = watching(viewer, other.url)
+    await until("it is seen elsewhere", () => viewer.cursor > 20)
+    // What it was adding is not committed, and the rows of its runs are locked.
+    await Effect.runPromise(wire.standStillAt("COMMIT"))
+    owner.signal("SIGSTOP")
+    const stopped = Date.now()
+    await until("somebody goes on", () => eventsOf(viewer, "run-resumed").length === 1)
+    expect(silence(viewer, stopped)).toBeLessThan(leaseTtlMs + 1500)
+    await done
+    await isWhole(viewer, other.url)
     expect(eventsOf(viewer, "finish").length).toBe(1)
   })
 

@@ -98,31 +98,39 @@ describePostgres("a store in PostgreSQL", () => {
     })
   )
 
-  it.scopedLive("the queue is as long as it may be, and no longer, whoever fills it", () =>
+  const conversationId = "conv_of_many"
+  it.scopedLive.each<{ readonly what: string; readonly limits: Partial<CreateRun> }>([
+    { what: "the queue is as long", limits: { maxQueued: 5, maxConcurrent: 0 } },
+    { what: "a user has as many runs", limits: { maxStored: 5 } },
+    { what: "a user has as many conversations", limits: { maxConversations: 5 } },
+    { what: "a conversation has as many runs", limits: { maxInConversation: 5, conversationId } }
+  ])("$what as may be, and no more, whoever adds to it at once", ({ limits }) =>
     Effect.gen(function* () {
       const { at } = yield* replicas(3)
-      const runs = yield* Effect.forEach(Array.from({ length: 12 }), () => request({ maxQueued: 5 }))
-      const outcomes = yield* Effect.forEach(runs, (run, index) => at(index).store.create(run), {
-        concurrency: "unbounded"
-      })
+      const runs = yield* Effect.forEach(Array.from({ length: 12 }), () => request(limits))
+      const outcomes = yield* Effect.forEach(
+        runs,
+        (run, index) => at(index).store.create({ ...run, existing: false }),
+        {
+          concurrency: "unbounded"
+        }
+      )
       expect(outcomes.filter(({ _tag }) => _tag === "Created").length).toBe(5)
+      expect(outcomes.filter(({ _tag }) => _tag.endsWith("Full")).length).toBe(7)
     })
   )
 
-  it.scopedLive("so many runs execute as may, and none of them twice, whoever takes them", () =>
+  it.scopedLive.each([
+    { what: "execute", maxConcurrent: 7, maxPerUser: null },
+    { what: "of one user execute", maxConcurrent: 100, maxPerUser: 7 }
+  ])("so many runs $what as may, and none of them twice, whoever takes them", ({ maxConcurrent, maxPerUser }) =>
     Effect.gen(function* () {
       const { at, one } = yield* replicas(3)
       yield* Effect.forEach(Array.from({ length: 10 }), () => one(create()))
       const claims = yield* Effect.forEach(
         Array.from({ length: 15 }),
         (_, index) =>
-          at(index).store.claimQueued({
-            owner: `p${index % 3}`,
-            ttlMs: 60_000,
-            maxConcurrent: 7,
-            maxPerUser: null,
-            started
-          }),
+          at(index).store.claimQueued({ owner: `p${index % 3}`, ttlMs: 60_000, maxConcurrent, maxPerUser, started }),
         { concurrency: "unbounded" }
       )
       const taken = claims.flatMap(Option.toArray)
@@ -224,33 +232,20 @@ describePostgres("a store in PostgreSQL", () => {
     Effect.gen(function* () {
       const url = yield* database
       const [one, other] = [yield* opened(url), yield* opened(url)]
-      const connected = yield* Effect.makeSemaphore(0)
-      const key = yield* Deferred.make<number>()
-      yield* other.store.changes.pipe(
-        Stream.runForEach(({ keys }) =>
-          keys === undefined ? Effect.asVoid(connected.release(1)) : Effect.asVoid(Deferred.succeed(key, keys[0] ?? 0))
-        ),
-        Effect.fork
-      )
-      yield* connected.take(1)
+      const far = yield* heardBy(other)
+      const lost = () => far.changes.filter((change) => change.lost === true).length
+      expect(lost()).toBe(1)
       // A connection that listens greets when it does, and does nothing else.
-      const listener = (other?: number) =>
-        query<{ pid: number }>(
-          url,
-          `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'NOTIFY runlet%'`
-        ).pipe(
-          Effect.map(([found]) => found?.pid),
-          Effect.repeat({
-            schedule: Schedule.spaced("10 millis"),
-            until: (pid): pid is number => pid !== undefined && pid !== other
-          })
-        )
-      const first = yield* listener()
-      yield* query(url, "SELECT pg_terminate_backend($1)", [first])
-      yield* listener(first)
-      yield* connected.take(1)
+      const ended = yield* query<{ readonly ended: boolean }>(
+        url,
+        `SELECT pg_terminate_backend(pid) AS ended FROM pg_stat_activity
+         WHERE datname = current_database() AND query LIKE 'NOTIFY runlet%'`
+      )
+      expect(ended).toEqual([{ ended: true }])
+      yield* until(() => lost() === 2)
+      expect(far.changes.findLast((change) => change.lost === true)).toMatchObject({ work: true, left: true })
       const run = yield* one(create())
-      expect(yield* Deferred.await(key)).toBe(run.key)
+      yield* until(() => far.changes.some(({ keys }) => keys?.includes(run.key)))
     })
   )
 

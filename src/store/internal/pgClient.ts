@@ -49,8 +49,8 @@ export const faultOf = (error: Error): PgFault =>
     ? new PgFault(error.message, error.code ?? "XX000")
     : new PgFault(textOf(error), noAnswer)
 
-/** How long a server may take to let somebody in, and to answer a statement (milliseconds). */
-const patience = { connect: 4_000, query: 10_000 }
+/** How long a server may take to let somebody in, to answer a statement, and to give a lock (milliseconds). */
+const patience = { connect: 4_000, query: 10_000, lock: 5_000 }
 
 // A text can hold every character but NUL, which is written as this one and a digit, as is this one itself.
 const mark = "\u0001"
@@ -90,8 +90,8 @@ const types: pg.CustomTypesConfig = {
  * The server gives up a transaction whose client has fallen silent, so that its locks do not outlive it. A pooler in
  * between may refuse such settings when a connection is opened, so they are made behind that.
  */
-const bounds = `SET statement_timeout = ${patience.query}; SET lock_timeout = ${patience.query / 2};
-  SET idle_in_transaction_session_timeout = ${patience.query / 2}`
+const bounds = (lockMs: number): string => `SET statement_timeout = ${patience.query}; SET lock_timeout = ${lockMs};
+  SET idle_in_transaction_session_timeout = ${lockMs}`
 
 /**
  * What every connection is opened with.
@@ -198,7 +198,8 @@ const connection = (using: Use): Connection => {
 
 /**
  * A pool of up to `max` connections, which lasts as long as the scope. Connections are made when they are needed; none
- * is made here.
+ * is made here. `lockMs`: how long a lock is waited for, and after what silence inside a transaction the server ends it
+ * (default and most 5000 ms).
  *
  * @since 0.1.0
  * @category constructors
@@ -206,6 +207,7 @@ const connection = (using: Use): Connection => {
 export const make = (options: {
   readonly url: Redacted.Redacted
   readonly max: number
+  readonly lockMs?: number | undefined
 }): Effect.Effect<SqlClient.SqlClient, never, Scope.Scope> =>
   Effect.gen(function* () {
     const pool = yield* Effect.acquireRelease(
@@ -215,7 +217,7 @@ export const make = (options: {
         made.on("error", () => undefined)
         made.on("connect", (client) => {
           // A connection that can not do this can do nothing else either.
-          client.query(bounds).catch(() => undefined)
+          client.query(bounds(Math.min(patience.lock, options.lockMs ?? patience.lock))).catch(() => undefined)
         })
         return made
       }),

@@ -6,7 +6,6 @@
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type { Connection } from "@effect/sql/SqlConnection"
 import type { SqlError } from "@effect/sql/SqlError"
-import type { Fragment } from "@effect/sql/Statement"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { EncodedCreate, EncodedCreateOutcome } from "../Encoded.js"
@@ -14,8 +13,9 @@ import { makeInsertEvents } from "./sqlAppend.js"
 import type { SqlClock } from "./sqlClock.js"
 import * as Locks from "./sqlLocks.js"
 import type { Announce } from "./sqlNotices.js"
+import * as Room from "./sqlRoom.js"
 import { type RawRun, runColumns, toRun } from "./sqlRows.js"
-import { type Find, findWritten, type Transaction } from "./sqlTransaction.js"
+import { type Closing, type Find, findWritten, type Transaction } from "./sqlTransaction.js"
 
 interface Place {
   readonly existing: boolean
@@ -32,6 +32,7 @@ interface Place {
 export const make = (sql: SqlClient.SqlClient, transaction: Transaction, clock: SqlClock, announce: Announce) => {
   const columns = sql.literal(runColumns)
   const insertEvents = makeInsertEvents(sql)
+  const shared = sql.onDialectOrElse({ pg: () => true, orElse: () => false })
 
   const used = ({ idempotency, userId }: EncodedCreate) =>
     idempotency === undefined
@@ -46,37 +47,13 @@ export const make = (sql: SqlClient.SqlClient, transaction: Transaction, clock: 
           return row && ({ _tag: "Duplicate", row: toRun(row) } as const)
         })
 
-  const isFull = ({ maxConcurrent, maxQueued, placeForEach, userId }: EncodedCreate) =>
-    Effect.map(
-      sql<{ readonly queued: number | string; readonly executing: number | string; readonly own: number | string }>`
-        SELECT COUNT(*) AS queued, COALESCE(SUM(CASE WHEN user_id = ${userId} THEN 1 ELSE 0 END), 0) AS own,
-          (SELECT COUNT(*) FROM runs WHERE status IN ('running', 'streaming')) AS executing
-        FROM runs WHERE status = 'queued'`,
-      ([counts]) => {
-        const free = Math.max(0, maxConcurrent - Number(counts?.executing ?? 0))
-        const full = Number(counts?.queued ?? 0) >= maxQueued + free
-        return full && !(placeForEach && maxQueued > 0 && Number(counts?.own ?? 0) === 0)
-      }
+  const room = Room.make(sql)
+
+  const alone = ({ conversationId, idempotency, userId }: EncodedCreate) =>
+    Effect.zipRight(
+      idempotency === undefined ? Effect.void : Locks.request(sql, userId, idempotency.key),
+      Locks.conversation(sql, conversationId)
     )
-
-  /** Whether there are so many of these rows, which are in the order of an index. */
-  const areThere = (count: number | undefined, rows: Fragment) =>
-    count === undefined
-      ? Effect.succeed(false)
-      : Effect.map(sql`SELECT 1 FROM ${rows} LIMIT 1 OFFSET ${count - 1}`, (found) => found.length > 0)
-
-  const hasAll = ({ maxStored, userId }: EncodedCreate) =>
-    areThere(maxStored, sql`runs WHERE user_id = ${userId} ORDER BY key`)
-
-  const hasAllConversations = ({ maxConversations, userId }: EncodedCreate) =>
-    areThere(maxConversations, sql`conversations WHERE user_id = ${userId} ORDER BY updated_at, conversation_id`)
-
-  const isWhole = ({ conversationId, maxInConversation }: EncodedCreate) =>
-    areThere(maxInConversation, sql`runs WHERE conversation_id = ${conversationId} ORDER BY ord, key`)
-
-  /** Also keeps two requests with one key apart. */
-  const alone = ({ conversationId }: EncodedCreate) =>
-    Effect.zipRight(Locks.conversation(sql, conversationId), Locks.admission(sql))
 
   const checked = (run: EncodedCreate): Effect.Effect<EncodedCreateOutcome | Place, SqlError> =>
     Effect.gen(function* () {
@@ -105,11 +82,9 @@ export const make = (sql: SqlClient.SqlClient, transaction: Transaction, clock: 
             AND status IN ('queued', 'running', 'streaming', 'waiting_approval') ORDER BY ord, key LIMIT 1`
         if (busy !== undefined) return { _tag: "Busy", runId: busy.runId }
       }
-      if (yield* isWhole(run)) return { _tag: "ConversationFull" }
-      if (yield* hasAll(run)) return { _tag: "StoreFull" }
-      if (conversation === undefined && (yield* hasAllConversations(run))) return { _tag: "ConversationsFull" }
-      if (yield* isFull(run)) return { _tag: "QueueFull" }
-      return { existing: conversation !== undefined, ord }
+      // A refusal is cheap, so it comes before anything is written.
+      const full = yield* room.full(run, conversation === undefined)
+      return full ?? { existing: conversation !== undefined, ord }
     })
 
   const begun = (run: EncodedCreate, createdAt: number, updatedAt: number) =>
@@ -145,9 +120,8 @@ export const make = (sql: SqlClient.SqlClient, transaction: Transaction, clock: 
 
   const written = (run: EncodedCreate, place: Place) =>
     Effect.gen(function* () {
-      const now = yield* clock.now
-      const createdAt = run.events[0]?.createdAt ?? now
-      const updatedAt = run.events.at(-1)?.createdAt ?? now
+      const createdAt = run.events[0]?.createdAt ?? (yield* clock.now)
+      const updatedAt = run.events.at(-1)?.createdAt ?? createdAt
       const { conversationId, idempotency, userId } = run
       if (place.existing) {
         yield* sql`UPDATE conversations SET updated_at = ${updatedAt} WHERE conversation_id = ${conversationId}`
@@ -173,7 +147,7 @@ export const make = (sql: SqlClient.SqlClient, transaction: Transaction, clock: 
       const key = Number(inserted?.key)
       const ord = place.ord ?? key
       const [row] = yield* sql<RawRun>`UPDATE runs SET ord = ${ord} WHERE key = ${key} RETURNING ${columns}`
-      const earlier = yield* prefix(conversationId, ord)
+      const earlier = place.existing ? yield* prefix(conversationId, ord) : []
       yield* sql`INSERT INTO inputs ${sql.insert({
         run_key: key,
         json: run.input,
@@ -194,13 +168,19 @@ export const make = (sql: SqlClient.SqlClient, transaction: Transaction, clock: 
       return { key, row }
     })
 
-  const made = (connection: Connection, run: EncodedCreate): Effect.Effect<EncodedCreateOutcome, SqlError> =>
+  const made = (
+    connection: Connection,
+    closing: Closing,
+    run: EncodedCreate
+  ): Effect.Effect<EncodedCreateOutcome, SqlError> =>
     Effect.gen(function* () {
       const place = yield* checked(run)
       if ("_tag" in place) return place
       const { key, row } = yield* written(run, place)
       yield* insertEvents(connection, [{ key, after: 0, events: run.events }])
       yield* announce({ keys: [key], work: true, left: false })
+      // Others may have filled meanwhile what there was room in.
+      if (shared) closing(Locks.admission(room.isTooMuch(run, !place.existing, key)))
       return row === undefined
         ? yield* Effect.dieMessage("A run that was inserted is not there")
         : ({ _tag: "Created", row: toRun(row) } as const)
@@ -218,7 +198,7 @@ export const make = (sql: SqlClient.SqlClient, transaction: Transaction, clock: 
     )
 
   return (run: EncodedCreate): Effect.Effect<EncodedCreateOutcome, SqlError> =>
-    transaction((connection) => made(connection, run), stored(run))
+    transaction((connection, closing) => made(connection, closing, run), stored(run))
 }
 
 type Created = Extract<EncodedCreateOutcome, { readonly _tag: "Created" | "Duplicate" }>

@@ -17,6 +17,12 @@ const lock = (sql: SqlClient.SqlClient, what: number): Effect.Effect<void, SqlEr
     orElse: () => Effect.void
   })
 
+const named = (sql: SqlClient.SqlClient, name: string): Effect.Effect<void, SqlError> =>
+  sql.onDialectOrElse({
+    pg: () => Effect.asVoid(sql`SELECT pg_advisory_xact_lock(hashtextextended(${name}, 0))`),
+    orElse: () => Effect.void
+  })
+
 /**
  * Nobody else makes or changes tables.
  *
@@ -26,16 +32,21 @@ const lock = (sql: SqlClient.SqlClient, what: number): Effect.Effect<void, SqlEr
 export const migration = (sql: SqlClient.SqlClient): Effect.Effect<void, SqlError> => lock(sql, 0)
 
 /**
+ * Nobody else uses the key for a request of the user.
+ *
+ * @since 0.1.0
+ * @category locks
+ */
+export const request = (sql: SqlClient.SqlClient, userId: string, key: string): Effect.Effect<void, SqlError> =>
+  named(sql, JSON.stringify([userId, key]))
+
+/**
  * Nobody else adds a run to the conversation, takes one from it, or goes on with its last one.
  *
  * @since 0.1.0
  * @category locks
  */
-export const conversation = (sql: SqlClient.SqlClient, id: string): Effect.Effect<void, SqlError> =>
-  sql.onDialectOrElse({
-    pg: () => Effect.asVoid(sql`SELECT pg_advisory_xact_lock(hashtextextended(${id}, 0))`),
-    orElse: () => Effect.void
-  })
+export const conversation = (sql: SqlClient.SqlClient, id: string): Effect.Effect<void, SqlError> => named(sql, id)
 
 /**
  * The same for the conversations of runs.
@@ -57,9 +68,19 @@ export const conversationsOf = (
   })
 
 /**
- * Nobody else lets runs in or begins them, so that what is counted stays as it is.
+ * The statement that ends a transaction which lets a run in or begins one: `isTooMuch`, an SQL condition about what is
+ * there with the transaction, must not hold while nobody else does the same. Where it does, the transaction has come to
+ * nothing because of another one, and is to be begun again.
+ *
+ * Every process needs this lock for every run. It is taken with the commit and by the database alone, so that a process
+ * which is slow to go on, or stands still, never has it. Nobody who has it waits for any other.
  *
  * @since 0.1.0
  * @category locks
  */
-export const admission = (sql: SqlClient.SqlClient): Effect.Effect<void, SqlError> => lock(sql, 1)
+export const admission = (isTooMuch: string): string => `DO $$ BEGIN
+  PERFORM pg_advisory_xact_lock(${space}, 1);
+  IF ${isTooMuch} THEN
+    RAISE EXCEPTION 'Others have taken the place' USING ERRCODE = 'serialization_failure';
+  END IF;
+END $$`

@@ -27,10 +27,24 @@ type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, 
  * @since 0.1.0
  * @category models
  */
-export type Transaction = <A, E>(
-  body: (connection: Connection) => Effect.Effect<A, E>,
-  find?: Find<NoInfer<A>>
-) => Effect.Effect<A, E | SqlError>
+export type Transaction = <A, E>(body: Body<A, E>, find?: Find<NoInfer<A>>) => Effect.Effect<A, E | SqlError>
+
+/**
+ * Has a statement sent together with the commit, so that a lock which it takes is held for no way between the program and
+ * the database. Where it fails, nothing is committed.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export type Closing = (statement: string) => void
+
+/**
+ * What is done inside a transaction.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export type Body<A, E> = (connection: Connection, closing: Closing) => Effect.Effect<A, E>
 
 /**
  * What is stored of what a body had made; none when nothing is.
@@ -101,10 +115,14 @@ const rolledBack = new SqlError({
   cause: new Error("A statement of the transaction had failed")
 })
 
+const isRollback = Predicate.struct({ command: (command: unknown) => command === "ROLLBACK" })
+
 /** A server commits nothing, and does not call that an error, when a statement of the transaction has failed. */
-const commit = (connection: Connection): Effect.Effect<void, SqlError> =>
-  Effect.flatMap(connection.executeRaw("COMMIT", []), (result) =>
-    Predicate.hasProperty(result, "command") && result.command === "ROLLBACK" ? Effect.fail(rolledBack) : Effect.void
+const commit = (connection: Connection, closing: string | undefined): Effect.Effect<void, SqlError> =>
+  Effect.flatMap(
+    connection.executeRaw(closing === undefined ? "COMMIT" : `${closing}; COMMIT`, []),
+    // Of several statements there are as many results.
+    (result) => (isRollback(Array.isArray(result) ? result.at(-1) : result) ? Effect.fail(rolledBack) : Effect.void)
   )
 
 /**
@@ -122,13 +140,18 @@ export const make = (client: SqlClient.SqlClient, lanes = 1): Transaction => {
   const shared = client.onDialectOrElse({ pg: () => true, orElse: () => false })
   const beginText = client.onDialectOrElse({ sqlite: () => "BEGIN IMMEDIATE", orElse: () => "BEGIN" })
   const run = <A, E>(
-    body: (connection: Connection) => Effect.Effect<A, E>,
+    body: Body<A, E>,
     restore: Restore,
     committing: (made: A) => void
   ): Effect.Effect<A, E | SqlError, Scope.Scope> =>
     Effect.flatMap(restore(client.reserve), (connection) => {
+      let closing: string | undefined
       const inside = Effect.provideService(
-        Effect.suspend(() => body(connection)),
+        Effect.suspend(() =>
+          body(connection, (statement) => {
+            closing = statement
+          })
+        ),
         SqlClient.TransactionConnection,
         [connection, 0]
       )
@@ -138,26 +161,29 @@ export const make = (client: SqlClient.SqlClient, lanes = 1): Transaction => {
           if (!Exit.isSuccess(exit)) return Effect.zipRight(rollback(connection), exit)
           committing(exit.value)
           return Effect.as(
-            Effect.onError(commit(connection), () => rollback(connection)),
+            Effect.onError(commit(connection, closing), () => rollback(connection)),
             exit.value
           )
         })
       )
     })
   const once = <A, E>(
-    body: (connection: Connection) => Effect.Effect<A, E>,
+    body: Body<A, E>,
     committing: (made: A) => void = () => undefined
   ): Effect.Effect<A, E | SqlError> =>
     writer.withPermits(1)(Effect.scoped(Effect.uninterruptibleMask((restore) => run(body, restore, committing))))
   if (!shared) return (body) => once(body)
-  return <A, E>(body: (connection: Connection) => Effect.Effect<A, E>, find?: Find<NoInfer<A>>) =>
+  return <A, E>(body: Body<A, E>, find?: Find<NoInfer<A>>) =>
     Effect.suspend(() => {
       /** What was being committed when the connection was lost. */
       let unsure = Option.none<A>()
-      const whole = (connection: Connection): Effect.Effect<A, E | SqlError> =>
+      const whole: Body<A, E | SqlError> = (connection, closing) =>
         find === undefined || Option.isNone(unsure)
-          ? body(connection)
-          : Effect.flatMap(find(unsure.value), Option.match({ onNone: () => body(connection), onSome: Effect.succeed }))
+          ? body(connection, closing)
+          : Effect.flatMap(
+              find(unsure.value),
+              Option.match({ onNone: () => body(connection, closing), onSome: Effect.succeed })
+            )
       return again(
         Effect.suspend(() => {
           let made = Option.none<A>()

@@ -63,19 +63,16 @@ const offered = (url: string) => [
   { name: "send_mail", description: "Sends a letter", kind: "effectful" }
 ]
 
-/** The files of the store that hold what nobody may read, its write-ahead log included. */
-const leaksIn = (dir: string): ReadonlyArray<string> =>
-  readdirSync(dir).filter((name) => {
-    const bytes = readFileSync(join(dir, name))
-    return [apiKey, toolSecret].some((secret) => bytes.includes(secret))
-  })
+/** The files of the store, its write-ahead log included. */
+const filesIn = (dir: string): ReadonlyArray<readonly [name: string, text: string]> =>
+  readdirSync(dir).map((name) => [name, readFileSync(join(dir, name), "latin1")])
 
-/** How a world gets its server, and what nobody may read is looked for; suites over several servers do it otherwise. */
+/** How a world gets its server, and all that is stored of it, by where; suites over several servers do it otherwise. */
 export const serving = {
   /** Whether the database is a file that a test may lock. */
   inFile: true,
   start: Server.start,
-  leaks: async (data: string): Promise<ReadonlyArray<string>> => leaksIn(dirname(data))
+  stored: async (data: string): Promise<ReadonlyArray<readonly [name: string, text: string]>> => filesIn(dirname(data))
 }
 
 export const start = async (options: Options = {}): Promise<World> => {
@@ -126,8 +123,9 @@ export const start = async (options: Options = {}): Promise<World> => {
     stop: async () => {
       await server.stop()
       await Promise.all([upstream.stop(), tools.stop()])
-      const leaks = await serving.leaks(data)
-      if (leaks.length > 0) throw new Error(`Secrets were stored: ${leaks.join(", ")}`)
+      const stored = await serving.stored(data)
+      const leaks = stored.filter(([, text]) => [apiKey, toolSecret].some((secret) => text.includes(secret)))
+      if (leaks.length > 0) throw new Error(`Secrets were stored: ${leaks.map(([name]) => name).join(", ")}`)
       rmSync(dir, { recursive: true, force: true })
     }
   }

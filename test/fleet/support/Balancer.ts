@@ -59,6 +59,8 @@ export const start = async (targets: () => ReadonlyArray<string>): Promise<Balan
       () => outgoing.destroy()
     )
   })
+  // It is the client who closes what it does not need: the proxy might do so just when a request comes.
+  server.keepAliveTimeout = 600_000
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
   const { port } = server.address() as AddressInfo
   return {

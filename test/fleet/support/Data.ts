@@ -14,8 +14,8 @@ export interface Data {
   readonly address: string
   /** The rows of a statement without parameters. */
   readonly rows: (text: string) => Promise<ReadonlyArray<Record<string, unknown>>>
-  /** The tables, or files, that hold one of these texts. */
-  readonly tablesWith: (texts: ReadonlyArray<string>) => Promise<ReadonlyArray<string>>
+  /** All that is stored: the names of tables, or files, and what is in them. */
+  readonly contents: () => Promise<ReadonlyArray<readonly [name: string, text: string]>>
   readonly close: () => Promise<void>
 }
 
@@ -32,11 +32,7 @@ export const sqlite = async (): Promise<Data> => {
         db.close()
       }
     },
-    tablesWith: async (texts) =>
-      readdirSync(dir).filter((name) => {
-        const bytes = readFileSync(join(dir, name))
-        return texts.some((text) => bytes.includes(text))
-      }),
+    contents: async () => readdirSync(dir).map((name) => [name, readFileSync(join(dir, name), "latin1")]),
     close: async () => rmSync(dir, { recursive: true, force: true })
   }
 }
@@ -47,20 +43,16 @@ export const postgres = async (): Promise<Data> => {
   return {
     address,
     rows: (text) => Effect.runPromise(Postgres.query(address, text)),
-    tablesWith: async (texts) => {
-      const query = (text: string, values: ReadonlyArray<string> = []) =>
-        Effect.runPromise(Postgres.query<{ readonly name: string }>(address, text, values))
-      const tables = await query(`SELECT table_name AS name FROM information_schema.tables
+    contents: async () => {
+      const query = (text: string) => Effect.runPromise(Postgres.query<{ readonly text: string }>(address, text))
+      const tables = await query(`SELECT table_name AS text FROM information_schema.tables
         WHERE table_schema = 'public' AND table_type = 'BASE TABLE'`)
-      const found: Array<string> = []
-      for (const { name } of tables) {
-        const rows = await query(
-          `SELECT '${name}' AS name FROM "${name}" AS row WHERE ${texts.map((_, i) => `position($${i + 1} IN row::text) > 0`).join(" OR ")} LIMIT 1`,
-          texts
-        )
-        found.push(...rows.map((row) => row.name))
-      }
-      return found
+      return Promise.all(
+        tables.map(async ({ text: name }): Promise<readonly [string, string]> => {
+          const rows = await query(`SELECT CAST(row_to_json(one) AS TEXT) AS text FROM "${name}" AS one`)
+          return [name, rows.map(({ text }) => text).join("\n")]
+        })
+      )
     },
     close: () => Effect.runPromise(Scope.close(scope, Exit.void))
   }

@@ -1,11 +1,11 @@
 /**
  * The end-to-end suites of one server, over several servers on one database behind a proxy. Left out are `logs`, which
- * damages the database's file, `volume`, which measures that file, and `canary`, whose many runs at once take three
- * servers on a busy machine longer than it waits. The limits of `test/limits` are counted inside the test's own process;
- * those that hold for all servers together are in `test/postgres/store.test.ts`.
+ * damages the database's file, and `volume`, which measures that file. The limits of `test/limits` are counted inside the
+ * test's own process; those that hold for all servers together are in `test/postgres/store.test.ts`.
  */
 import { afterAll } from "vitest"
 import * as Server from "../../e2e/support/Server.js"
+import { patience } from "../../e2e/support/Waiting.js"
 import * as World from "../../e2e/support/World.js"
 import * as Balancer from "./Balancer.js"
 import type { Data } from "./Data.js"
@@ -24,6 +24,8 @@ export const overFleet = (open: () => Promise<Data>): void => {
     for (const data of opened.values()) await (await data).close()
   })
 
+  // Three servers and a database have to do with the processors of one.
+  patience.ms = 50_000
   World.serving.inFile = false
   World.serving.start = async (config, path, options, how) => {
     const { address } = await dataOf(path)
@@ -45,8 +47,5 @@ export const overFleet = (open: () => Promise<Data>): void => {
       }
     }
   }
-  World.serving.leaks = async (path) => {
-    const data = await dataOf(path)
-    return data.tablesWith([World.apiKey, World.toolSecret])
-  }
+  World.serving.stored = async (path) => (await dataOf(path)).contents()
 }

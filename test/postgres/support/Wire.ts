@@ -1,5 +1,5 @@
 /**
- * What lies between a program and its database: a proxy that can hold answers back, and cut.
+ * What lies between a program and its database: a proxy that can hold answers back, stand still, and cut.
  */
 import { connect, createServer, type Server, type Socket } from "node:net"
 import * as Effect from "effect/Effect"
@@ -16,6 +16,11 @@ export interface Wire {
    * back; before they are `sent`; or at once, and they come `late`.
    */
   readonly loseAnswerTo: (words: string, how?: Loss) => void
+  /**
+   * When these words are next sent to the database, nothing gets through any more, in any connection, and none is closed:
+   * to the database it is as if the program had been stopped. Ends when that has happened.
+   */
+  readonly standStillAt: (words: string) => Effect.Effect<void>
 }
 
 export type Loss = "answered" | "sent" | "late"
@@ -38,10 +43,12 @@ export const make = (url: string): Effect.Effect<Wire, never, Scope.Scope> =>
       Effect.promise(async () => {
         const target = new URL(url)
         const sockets = new Set<Socket>()
-        const state: { isCut: boolean; losing: { readonly words: string; readonly how: Loss } | undefined } = {
-          isCut: false,
-          losing: undefined
-        }
+        const state: {
+          isCut: boolean
+          losing: { readonly words: string; readonly how: Loss } | undefined
+          stillAt: { readonly words: string; readonly reached: () => void } | undefined
+          isStill: boolean
+        } = { isCut: false, losing: undefined, stillAt: undefined, isStill: false }
         const server = createServer((near) => {
           if (state.isCut) {
             near.destroy()
@@ -65,6 +72,12 @@ export const make = (url: string): Effect.Effect<Wire, never, Scope.Scope> =>
             })
           }
           near.on("data", (bytes) => {
+            if (state.stillAt !== undefined && bytes.includes(state.stillAt.words)) {
+              state.isStill = true
+              state.stillAt.reached()
+              state.stillAt = undefined
+            }
+            if (state.isStill) return
             const losing =
               state.losing !== undefined && bytes.includes(state.losing.words) ? state.losing.how : undefined
             if (losing === undefined) {
@@ -84,7 +97,7 @@ export const make = (url: string): Effect.Effect<Wire, never, Scope.Scope> =>
           })
           far.on("data", (bytes) => {
             if (lost) end()
-            else if (!late) near.write(bytes)
+            else if (!late && !state.isStill) near.write(bytes)
           })
         })
         return { port: await listening(server), server, sockets, state, target }
@@ -113,6 +126,12 @@ export const make = (url: string): Effect.Effect<Wire, never, Scope.Scope> =>
         },
         loseAnswerTo: (words, how = "answered") => {
           state.losing = { words, how }
+        },
+        standStillAt: (words) => {
+          const still = new Promise<void>((reached) => {
+            state.stillAt = { words, reached }
+          })
+          return Effect.promise(() => still)
         }
       }
     }
