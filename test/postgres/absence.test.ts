@@ -4,9 +4,9 @@ import { describe, expect, it } from "vitest"
 
 const root = join(__dirname, "../..")
 
-/** The suite beside this one, in a surrounding of its own. */
-const run = (env: Record<string, string>) =>
-  spawnSync(process.execPath, [join(root, "node_modules/vitest/vitest.mjs"), "run", "test/postgres/server.test.ts"], {
+/** A suite beside this one, in a surrounding of its own. */
+const run = (env: Record<string, string>, suite = "server") =>
+  spawnSync(process.execPath, [join(root, "node_modules/vitest/vitest.mjs"), "run", `test/postgres/${suite}.test.ts`], {
     cwd: root,
     encoding: "utf8",
     env: { HOME: "/nonexistent", NO_COLOR: "1", ...env }
@@ -28,5 +28,17 @@ describe("where there is no PostgreSQL", () => {
     })
     expect(stderr).toContain("There is no PostgreSQL, and RUNLET_POSTGRES=required")
     expect(status).toBe(1)
+  })
+})
+
+describe("where there is no PgBouncer", () => {
+  it("the end of the run says which suite was not run", () => {
+    // Nobody asks this server anything.
+    const { status, stderr } = run(
+      { PATH: process.env.PATH ?? "", DATABASE_URL: "postgres://127.0.0.1:1/none", RUNLET_PGBOUNCER: "off" },
+      "pooler"
+    )
+    expect(stderr).toContain("There is no PgBouncer, so these suites were NOT RUN:\n  test/postgres/pooler.test.ts\n")
+    expect(status).toBe(0)
   })
 })

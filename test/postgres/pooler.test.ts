@@ -1,8 +1,8 @@
 /** A store behind PgBouncer, where it is installed. */
 import { spawn } from "node:child_process"
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { delimiter, join } from "node:path"
+import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -10,19 +10,14 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
-import { describe } from "vitest"
 import * as Postgres from "../../src/store/Postgres.js"
 import { RunStore } from "../../src/store/RunStore.js"
 import { begin } from "../../src/testing/store/fixtures.js"
-import { database, describePostgres } from "./support/Database.js"
+import { database, describePooled } from "./support/Database.js"
 import * as Server from "./support/Server.js"
 
-const program = [...(process.env.PATH ?? "").split(delimiter), "/usr/sbin"]
-  .map((directory) => join(directory, "pgbouncer"))
-  .find((path) => existsSync(path))
-
 /** The address of a database through a pooler of its own. */
-const pooled = (url: string, mode: "session" | "transaction") =>
+const pooled = (program: string, url: string, mode: "session" | "transaction") =>
   Effect.acquireRelease(
     Effect.promise(async () => {
       const directory = mkdtempSync(join(tmpdir(), "runlet-pooler-"))
@@ -42,7 +37,7 @@ pool_mode = ${mode}
 `
       )
       Server.readable(file)
-      const pooler = spawn(program ?? "", [file], { ...Server.surroundings(), stdio: "ignore" })
+      const pooler = spawn(program, [file], { ...Server.surroundings(), stdio: "ignore" })
       const address = new URL(url)
       address.host = `127.0.0.1:${port}`
       await Server.answers(address.href, pooler.pid ?? -1)
@@ -59,34 +54,32 @@ pool_mode = ${mode}
 
 const opened = (url: string) => Layer.build(Layer.fresh(Postgres.layer({ url: Redacted.make(url) })))
 
-describePostgres("behind a pooler", () => {
-  describe.skipIf(program === undefined)("(PgBouncer)", () => {
-    it.scopedLive("that keeps sessions, stores hear each other", () =>
-      Effect.gen(function* () {
-        const url = yield* pooled(yield* database, "session")
-        const [one, other] = [yield* opened(url), yield* opened(url)]
-        const heard = new Set<number>()
-        yield* Context.get(other, RunStore).changes.pipe(
-          Stream.runForEach(({ appended = [], keys = [] }) =>
-            Effect.sync(() => {
-              for (const key of [...keys, ...appended.map((run) => run.key)]) heard.add(key)
-            })
-          ),
-          Effect.forkScoped
-        )
-        yield* Effect.repeat(Effect.provide(begin(), one), {
-          schedule: Schedule.spaced("20 millis"),
-          until: () => heard.size > 0
-        })
+describePooled("behind a pooler", (program) => {
+  it.scopedLive("that keeps sessions, stores hear each other", () =>
+    Effect.gen(function* () {
+      const url = yield* pooled(program, yield* database, "session")
+      const [one, other] = [yield* opened(url), yield* opened(url)]
+      const heard = new Set<number>()
+      yield* Context.get(other, RunStore).changes.pipe(
+        Stream.runForEach(({ appended = [], keys = [] }) =>
+          Effect.sync(() => {
+            for (const key of [...keys, ...appended.map((run) => run.key)]) heard.add(key)
+          })
+        ),
+        Effect.forkScoped
+      )
+      yield* Effect.repeat(Effect.provide(begin(), one), {
+        schedule: Schedule.spaced("20 millis"),
+        until: () => heard.size > 0
       })
-    )
+    })
+  )
 
-    it.scopedLive("that does not, a store is refused, and told why", () =>
-      Effect.gen(function* () {
-        const url = yield* pooled(yield* database, "transaction")
-        const error = yield* Effect.flip(opened(url))
-        expect(Postgres.reasonOf(error)).toContain("does not keep sessions")
-      })
-    )
-  })
+  it.scopedLive("that does not, a store is refused, and told why", () =>
+    Effect.gen(function* () {
+      const url = yield* pooled(program, yield* database, "transaction")
+      const error = yield* Effect.flip(opened(url))
+      expect(Postgres.reasonOf(error)).toContain("does not keep sessions")
+    })
+  )
 })

@@ -1,8 +1,21 @@
+import { mkdtempSync, rmSync, statSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { dirname, join } from "node:path"
 import { expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { database, describePostgres, query } from "./support/Database.js"
+import * as Server from "./support/Server.js"
 
 describePostgres("the server of these suites", () => {
+  it("has directories of its own, and leaves the one that they are in as it is", () => {
+    const modes = () => [tmpdir(), dirname(tmpdir())].map((path) => statSync(path).mode)
+    const before = modes()
+    const directory = mkdtempSync(join(tmpdir(), "runlet-directory-"))
+    Server.ownDirectory(join(directory, "data"))
+    rmSync(directory, { recursive: true })
+    expect(modes()).toEqual(before)
+  })
+
   it.scopedLive("gives each who asks an empty database of its own, and takes it away", () =>
     Effect.gen(function* () {
       const gone = yield* Effect.scoped(

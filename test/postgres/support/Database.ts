@@ -10,17 +10,32 @@ import * as Server from "./Server.js"
 
 const place = inject("postgres")
 
+const noteSkipped = (missing: Server.Missing): void => {
+  const file = expect.getState().testPath
+  if (file !== undefined) Server.skipped(place, missing, relative(process.cwd(), file))
+}
+
 /** `describe` where there is PostgreSQL. Where there is none the suite is skipped, and the end of the run says so. */
 export const describePostgres = (name: string, suite: () => void): void => {
   const isThere = Server.isThere(place)
   describe.skipIf(!isThere)(name, suite)
-  const file = expect.getState().testPath
-  if (!isThere && file !== undefined) Server.skipped(place, relative(process.cwd(), file))
+  if (!isThere) noteSkipped("PostgreSQL")
   afterAll(async () => {
     const left = common
     common = undefined
     if (left !== undefined) await dropped(await left)
   })
+}
+
+/** The same where there is PgBouncer too, whose program the suite gets. */
+export const describePooled = (name: string, suite: (pooler: string) => void): void => {
+  const { pooler } = place
+  if (pooler === undefined && Server.isThere(place)) {
+    describe.skip(name, () => suite(""))
+    noteSkipped("PgBouncer")
+  } else {
+    describePostgres(name, () => suite(pooler ?? ""))
+  }
 }
 
 const inDatabase = (url: string, name: string): string => {

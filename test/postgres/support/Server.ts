@@ -33,6 +33,8 @@ export interface Place {
   readonly url: string | undefined
   /** Of the installed binaries. */
   readonly binaries: string | undefined
+  /** The program of PgBouncer. */
+  readonly pooler: string | undefined
 }
 
 const directories = (): ReadonlyArray<string> => {
@@ -54,13 +56,20 @@ const find = (): string | undefined => {
 /** Where the programs of PostgreSQL are; nowhere with `RUNLET_POSTGRES=off`. */
 export const binaries = (): string | undefined => (process.env.RUNLET_POSTGRES === "off" ? undefined : find())
 
-/** What there is; nothing with `RUNLET_POSTGRES=off`. */
+/** Debian has it where only root looks. */
+const findPooler = (): string | undefined =>
+  [...(process.env.PATH ?? "").split(delimiter), "/usr/sbin"]
+    .map((directory) => join(directory, "pgbouncer"))
+    .find((path) => existsSync(path))
+
+/** What there is; nothing with `RUNLET_POSTGRES=off`, and no pooler with `RUNLET_PGBOUNCER=off`. */
 export const place = (): Place => {
   const { DATABASE_URL: url, RUNLET_POSTGRES: wanted } = process.env
   return {
     directory: mkdtempSync(join(tmpdir(), "runlet-postgres-")),
     url: url === "" || wanted === "off" ? undefined : url,
-    binaries: binaries()
+    binaries: binaries(),
+    pooler: process.env.RUNLET_PGBOUNCER === "off" ? undefined : findPooler()
   }
 }
 
@@ -156,12 +165,13 @@ export const execute = (
   if (done.status !== 0) throw new Error(`${name} failed: ${done.error?.message ?? ""}${done.stdout}${done.stderr}`)
 }
 
-/** A directory that PostgreSQL may write to. */
+/** A directory that PostgreSQL may write to, below one of the test's own in the system's for such. */
 export const ownDirectory = (path: string): void => {
   const user = unprivileged()
   mkdirSync(path, { mode: 0o700 })
   if (user === undefined) return
-  for (const above of [dirname(path), dirname(dirname(path))]) chmodSync(above, 0o711)
+  // Those above have to let it through. What everybody has their files in is left as it is.
+  for (let above = dirname(path); above.startsWith(join(tmpdir(), "/")); above = dirname(above)) chmodSync(above, 0o711)
   chownSync(path, user.uid, user.gid)
 }
 
@@ -279,13 +289,20 @@ export const serverUrl = async ({ binaries, directory, url }: Place): Promise<st
 
 const skippedFile = ({ directory }: Place) => join(directory, "skipped")
 
-/** Notes that a suite was not run because there is no PostgreSQL. */
-export const skipped = (where: Place, suite: string): void => appendFileSync(skippedFile(where), `${suite}\n`)
+/** What a suite may need that is not installed. */
+export type Missing = "PostgreSQL" | "PgBouncer"
 
-/** The suites that were not run. */
-export const allSkipped = (where: Place): ReadonlyArray<string> => {
+/** Notes that a suite was not run because something is missing. */
+export const skipped = (where: Place, missing: Missing, suite: string): void =>
+  appendFileSync(skippedFile(where), `${missing} ${suite}\n`)
+
+/** The suites that were not run for want of this. */
+export const allSkipped = (where: Place, missing: Missing): ReadonlyArray<string> => {
   const file = skippedFile(where)
-  return existsSync(file) ? [...new Set(readFileSync(file, "utf8").trimEnd().split("\n"))].sort() : []
+  if (!existsSync(file)) return []
+  const lines = readFileSync(file, "utf8").trimEnd().split("\n")
+  const suites = lines.flatMap((line) => (line.startsWith(`${missing} `) ? [line.slice(missing.length + 1)] : []))
+  return [...new Set(suites)].sort()
 }
 
 /** Ends the server, if one was started, and removes everything. */

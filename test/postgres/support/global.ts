@@ -1,6 +1,6 @@
 /**
- * Finds PostgreSQL for a run of the tests, and says at its end which suites there was none for. With
- * `RUNLET_POSTGRES=required` a run without it fails.
+ * Finds PostgreSQL and PgBouncer for a run of the tests, and says at its end which suites there was none for. With
+ * `RUNLET_POSTGRES=required`, or `RUNLET_PGBOUNCER=required`, a run without it fails.
  */
 import type { TestProject } from "vitest/node"
 import * as Server from "./Server.js"
@@ -11,18 +11,30 @@ declare module "vitest" {
   }
 }
 
-const advice = "Install PostgreSQL (the package `postgresql`), or name a server in DATABASE_URL."
+const advice = {
+  PostgreSQL: "Install PostgreSQL (the package `postgresql`), or name a server in DATABASE_URL.",
+  PgBouncer: "Install PgBouncer (the package `pgbouncer`)."
+}
+
+const demand = (missing: Server.Missing, name: string, isThere: boolean): void => {
+  if (isThere || process.env[name] !== "required") return
+  throw new Error(`There is no ${missing}, and ${name}=required. ${advice[missing]}`)
+}
+
+const report = (place: Server.Place, missing: Server.Missing): void => {
+  const suites = Server.allSkipped(place, missing)
+  if (suites.length === 0) return
+  console.error([`There is no ${missing}, so these suites were NOT RUN:`, ...suites, advice[missing]].join("\n  "))
+}
 
 export default (project: TestProject) => {
   const place = Server.place()
-  if (!Server.isThere(place) && process.env.RUNLET_POSTGRES === "required") {
-    throw new Error(`There is no PostgreSQL, and RUNLET_POSTGRES=required. ${advice}`)
-  }
+  demand("PostgreSQL", "RUNLET_POSTGRES", Server.isThere(place))
+  demand("PgBouncer", "RUNLET_PGBOUNCER", place.pooler !== undefined)
   project.provide("postgres", place)
   return async () => {
-    const suites = Server.allSkipped(place)
+    report(place, "PostgreSQL")
+    report(place, "PgBouncer")
     await Server.stop(place)
-    if (suites.length === 0) return
-    console.error(["There is no PostgreSQL, so these suites were NOT RUN:", ...suites, advice].join("\n  "))
   }
 }
