@@ -4,7 +4,8 @@ import { send } from "./support/ToolServer.js"
 import { pause } from "./support/Waiting.js"
 import * as World from "./support/World.js"
 
-const chunkTimeoutMs = 3_000
+// More than it takes to begin all runs, on a busy machine too.
+const chunkTimeoutMs = 6_000
 
 let world: World.World
 beforeAll(async () => {
