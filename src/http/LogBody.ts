@@ -10,6 +10,7 @@ import type { ServerResponse } from "node:http"
 import { HttpServerRequest } from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { toServerResponse } from "@effect/platform-node/NodeHttpServerRequest"
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Runtime from "effect/Runtime"
 import type * as Scope from "effect/Scope"
@@ -93,8 +94,24 @@ class Showing {
     return response
   }
 
-  /** Called by the bell of the log, and when the response takes more again. */
-  private readonly look = (pulse = false): void => {
+  /**
+   * Called by the bell of the log, which rings for others as well, and when the response takes more again, where nobody
+   * would catch anything.
+   */
+  private readonly look = (pulse = false): void => this.carefully(() => this.advance(pulse))
+
+  /** What can not be written is a fault of ours, and of this response alone. */
+  private carefully(step: () => void): void {
+    try {
+      step()
+    } catch (cause) {
+      const runId = this.open?.view?.runId
+      this.cut()
+      this.run(Effect.annotateLogs(Effect.logError("A log could not be shown", Cause.die(cause)), "runId", runId), {})
+    }
+  }
+
+  private advance(pulse: boolean): void {
     let more = true
     while (more && this.open !== undefined) {
       const { response, view, writer } = this.open
@@ -108,7 +125,8 @@ class Showing {
         this.ask(view)
         more = false
       } else if (found === "waiting") {
-        if (pulse) response.write(bytesOf(writer.heartbeat))
+        // It would only pile up for a reader who does not read.
+        if (pulse && !response.writableNeedDrain) response.write(bytesOf(writer.heartbeat))
         more = false
       } else {
         more = this.show(response, writer, found)
@@ -123,7 +141,8 @@ class Showing {
       onExit: (exit) => {
         // What was answered is not held on to: it may be a page of the log.
         this.interrupt = undefined
-        if (this.open !== undefined) this.answer(this.open, exit._tag === "Success" ? exit.value : ended)
+        const { open } = this
+        if (open !== undefined) this.carefully(() => this.answer(open, exit._tag === "Success" ? exit.value : ended))
       }
     })
   }

@@ -8,6 +8,7 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
+import { LiveTails } from "../../src/engine/LiveTail.js"
 import type { Frame, Pull, View } from "../../src/engine/RunEngine.js"
 import * as LogBody from "../../src/http/LogBody.js"
 import { bytesOf, type Writer } from "../../src/http/LogWriter.js"
@@ -149,6 +150,96 @@ describe("a response that shows a log", () => {
         })
       )
       expect(yield* eventually(() => open.size === 0)).toBe(true)
+    })
+  )
+
+  for (const [when, at] of [
+    ["when the store has answered", 1],
+    ["behind a bell", 2],
+    ["when its reader reads on", 3]
+  ] as const) {
+    it.scopedLive(`that can not be written ${when} is cut, and nobody else notices`, () =>
+      Effect.gen(function* () {
+        const tails = new LiveTails()
+        tails.open(1, 0)
+        const size = 16 * 1024 * 1024
+        let seq = 0
+        const add = (chars: number) => {
+          seq++
+          tails.publish(1, [{ seq, json: "x".repeat(chars), chars, terminal: false }])
+        }
+        const view: View = {
+          runId: "r",
+          lastSeq: 0,
+          ended: false,
+          pull: () =>
+            Effect.delay(Effect.succeed<Pull>({ _tag: "frames", frames: tails.behind(1, 0) ?? [] }), "50 millis"),
+          poll: (cursor, bell) => {
+            if (at === 1 && cursor === 0) return undefined
+            const frames = tails.behind(1, cursor)
+            if (frames !== undefined && frames.length > 0) return frames.slice(0, 1)
+            return tails.register(1, cursor, bell) ? "waiting" : undefined
+          }
+        }
+        let broken = true
+        const { open, port } = yield* serve(() => {
+          const breaks = broken
+          broken = false
+          return {
+            writer: writer({
+              write: (frames) => {
+                if (breaks && frames[0]?.seq === at) throw new Error("broken")
+                return bytesOf(frames.map(({ json }) => json).join(""))
+              }
+            }),
+            first: ".",
+            view,
+            after: 0
+          }
+        })
+        if (at === 1) add(1)
+        const bad = yield* read(port)
+        const good = yield* read(port)
+        bad.pause()
+        let received = 0
+        good.on("data", (chunk: Buffer) => {
+          received += chunk.length
+        })
+        if (at !== 1) add(1)
+        yield* eventually(() => received === 2)
+        add(at === 3 ? size : 1)
+        add(1)
+        bad.resume()
+        expect(yield* eventually(() => bad.destroyed && open.size === 1)).toBe(true)
+        expect(bad.complete).toBe(false)
+        expect(yield* eventually(() => received === 1 + (at === 3 ? size : 1) + 2)).toBe(true)
+      })
+    )
+  }
+
+  it.scopedLive("is no longer looked for in the store when its reader has gone", () =>
+    Effect.gen(function* () {
+      let waiting = 0
+      const view: View = {
+        runId: "r",
+        lastSeq: 0,
+        ended: false,
+        pull: () =>
+          Effect.acquireUseRelease(
+            Effect.sync(() => waiting++),
+            () => Effect.never,
+            () => Effect.sync(() => waiting--)
+          ),
+        poll: () => undefined
+      }
+      const { open, port } = yield* serve(() => ({ writer: writer(), first: ".", view, after: 0 }))
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          yield* read(port)
+          expect(yield* eventually(() => waiting === 1)).toBe(true)
+        })
+      )
+      expect(yield* eventually(() => waiting === 0 && open.size === 0)).toBe(true)
     })
   )
 })
