@@ -9,8 +9,11 @@ import type * as Chunk from "effect/Chunk"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import * as Random from "effect/Random"
+import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { AgentEvent } from "../domain/AgentEvent.js"
 import * as Fold from "../domain/RunState.js"
@@ -216,7 +219,7 @@ const outcomeOf = (cause: Cause.Cause<ModelError>): Outcome => {
 type Next = { readonly _tag: "Parts"; readonly parts: Chunk.Chunk<ModelPart> } | Outcome
 
 /**
- * Carries out what one try says; its value is how it ended, and the provider is let go by then. One loop that pulls: each
+ * Carries out what one try says; its value is how it ended, and the provider is let go by then, if it lets go. One loop that pulls: each
  * operator of a stream would cost as much for every delta as all that is done with it.
  */
 const tryOnce = <E>(
@@ -224,23 +227,39 @@ const tryOnce = <E>(
   translator: Translator,
   use: Emission.Use<E>
 ): Effect.Effect<Outcome, E> =>
-  Effect.scoped(
-    Effect.flatMap(Channel.toPull(Stream.toChannel(Stream.suspend(() => model.stream(request)))), (pull) => {
-      const next = Effect.matchCause(pull, {
-        onFailure: outcomeOf,
-        onSuccess: (given): Next =>
-          Either.isRight(given) ? { _tag: "Parts", parts: given.right } : { _tag: "Failed", error: truncated }
-      })
-      const loop: Effect.Effect<Outcome, E> = Effect.flatMap(next, (given) => {
-        if (given._tag !== "Parts") return Effect.succeed(given)
-        const events = translator.chunk(given.parts)
-        const ended = translator.outcome
-        const then = ended === undefined ? loop : Effect.succeed(ended)
-        return events.length === 0 ? then : Effect.zipRight(use(Emission.events(events)), then)
-      })
-      return loop
-    })
+  Effect.acquireUseRelease(
+    Scope.make(),
+    (scope) =>
+      Effect.flatMap(Channel.toPullIn(Stream.toChannel(Stream.suspend(() => model.stream(request))), scope), (pull) => {
+        const next = Effect.matchCause(pull, {
+          onFailure: outcomeOf,
+          onSuccess: (given): Next =>
+            Either.isRight(given) ? { _tag: "Parts", parts: given.right } : { _tag: "Failed", error: truncated }
+        })
+        const loop: Effect.Effect<Outcome, E> = Effect.flatMap(next, (given) => {
+          if (given._tag !== "Parts") return Effect.succeed(given)
+          const events = translator.chunk(given.parts)
+          const ended = translator.outcome
+          const then = ended === undefined ? loop : Effect.succeed(ended)
+          return events.length === 0 ? then : Effect.zipRight(use(Emission.events(events)), then)
+        })
+        return loop
+      }),
+    (scope, exit) => Effect.annotateLogs(letGo(scope, exit), "runId", request.runId)
   )
+
+/** How long a provider is waited for when it is let go, in milliseconds. */
+const patienceMs = 1_000
+
+/** What was said stands, and a run ends, whatever becomes of the provider that is let go. */
+const letGo = (scope: Scope.CloseableScope, exit: Exit.Exit<unknown, unknown>): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    const closing = yield* Effect.forkDaemon(Scope.close(scope, exit))
+    const closed = yield* Effect.timeoutOption(Effect.interruptible(Fiber.await(closing)), Duration.millis(patienceMs))
+    if (Option.isNone(closed)) yield* Effect.logWarning("A model's provider does not let go")
+    else if (Exit.isFailure(closed.value))
+      yield* Effect.logWarning("A model's provider failed to let go", closed.value.cause)
+  })
 
 /**
  * What the events of one model turn need to know.

@@ -174,7 +174,10 @@ class Showing {
 
   /** The reader sees that something is missing, and comes back. */
   private cut(): void {
-    this.close()?.destroy()
+    const response = this.close()
+    // Without chunks, the end of the connection is the end of the response, unless it breaks.
+    if (response?.chunkedEncoding === false) response.socket?.resetAndDestroy()
+    else response?.destroy()
   }
 }
 

@@ -1,4 +1,5 @@
 import * as Http from "node:http"
+import * as Net from "node:net"
 import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
@@ -242,4 +243,33 @@ describe("a response that shows a log", () => {
       expect(yield* eventually(() => waiting === 0 && open.size === 0)).toBe(true)
     })
   )
+
+  for (const version of ["1.0", "1.1"]) {
+    it.scopedLive(`that is cut does not look like one that has ended, to a reader of HTTP ${version}`, () =>
+      Effect.gen(function* () {
+        const { bells, view } = log("x")
+        const { open, port } = yield* serve(() => ({ writer: writer({ whole: true }), first: ".", view, after: 0 }))
+        const seen = { text: "", ended: false, broken: false }
+        const socket = yield* Effect.acquireRelease(
+          Effect.sync(() => Net.connect(port, "127.0.0.1")),
+          (socket) => Effect.sync(() => socket.destroy())
+        )
+        socket.on("data", (data) => {
+          seen.text += data.toString()
+        })
+        socket.on("end", () => {
+          seen.ended = true
+        })
+        socket.on("error", () => {
+          seen.broken = true
+        })
+        socket.write(`GET / HTTP/${version}\r\nHost: a\r\n\r\n`)
+        expect(yield* eventually(() => bells.length > 0 && seen.text.includes("x"))).toBe(true)
+        for (const end of open) end()
+        expect(yield* eventually(() => seen.ended || seen.broken)).toBe(true)
+        expect(seen.broken || (/chunked/i.test(seen.text) && !seen.text.includes("0\r\n\r\n"))).toBe(true)
+        expect(yield* eventually(() => open.size === 0)).toBe(true)
+      })
+    )
+  }
 })

@@ -437,7 +437,11 @@ export const mutations = [
     by: "http",
     only: "never silent",
     edits: [
-      edit("http/LogBody.ts", "if (pulse) response.write(bytesOf(writer.heartbeat))", ""),
+      edit(
+        "http/LogBody.ts",
+        "if (pulse && !response.writableNeedDrain) response.write(bytesOf(writer.heartbeat))",
+        ""
+      ),
       edit(
         "http/LogBody.ts",
         'else if (pull._tag === "idle" && this.write(response, bytesOf(writer.heartbeat))) this.look()',
