@@ -281,7 +281,7 @@ it.live("whatever happens to a response that shows a log, its reader gets the lo
         FastCheck.boolean(),
         (moves, ending, whole) => Effect.runPromise(play(moves, ending, whole))
       ),
-      { numRuns: 300 }
+      { numRuns: 100 }
     )
   )
 )
