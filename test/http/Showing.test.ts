@@ -31,7 +31,7 @@ const move: FastCheck.Arbitrary<Move> = FastCheck.oneof(
     weight: 4,
     arbitrary: FastCheck.record({
       does: FastCheck.constant("store" as const),
-      sizes: FastCheck.array(FastCheck.constantFrom(1, 500, 20_000), { minLength: 1, maxLength: 4 })
+      sizes: FastCheck.array(FastCheck.constantFrom(1, 500, 100_000), { minLength: 1, maxLength: 4 })
     })
   },
   {
@@ -276,7 +276,7 @@ it.live("whatever happens to a response that shows a log, its reader gets the lo
   Effect.promise(() =>
     FastCheck.assert(
       FastCheck.asyncProperty(
-        FastCheck.array(move, { maxLength: 40 }),
+        FastCheck.array(move, { minLength: 5, maxLength: 40 }),
         endings,
         FastCheck.boolean(),
         (moves, ending, whole) => Effect.runPromise(play(moves, ending, whole))
