@@ -219,8 +219,8 @@ const outcomeOf = (cause: Cause.Cause<ModelError>): Outcome => {
 type Next = { readonly _tag: "Parts"; readonly parts: Chunk.Chunk<ModelPart> } | Outcome
 
 /**
- * Carries out what one try says; its value is how it ended, and the provider is let go by then, if it lets go. One loop that pulls: each
- * operator of a stream would cost as much for every delta as all that is done with it.
+ * Carries out what one try says; its value is how it ended, and the provider is let go by then, if it lets go. One loop
+ * that pulls: each operator of a stream would cost as much for every delta as all that is done with it.
  */
 const tryOnce = <E>(
   { model, request }: Options,

@@ -7,6 +7,7 @@
  * @since 0.1.0
  */
 import type { ServerResponse } from "node:http"
+import type { Socket } from "node:net"
 import { HttpServerRequest } from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { toServerResponse } from "@effect/platform-node/NodeHttpServerRequest"
@@ -52,6 +53,10 @@ const safely = (view: View, pull: Effect.Effect<Pull, Unavailable | Compacted>):
   Effect.catchAll(pull, (error) =>
     Effect.as(Effect.annotateLogs(Effect.logWarning("a view ended early", error._tag), "runId", view.runId), ended)
   )
+
+/** Only TCP knows it: neither a pipe nor what is encrypted does. */
+const canBeReset = (socket: Socket | null): socket is Socket =>
+  socket?.remoteAddress !== undefined && !("encrypted" in socket)
 
 /** A response that is being written. */
 class Showing {
@@ -176,7 +181,7 @@ class Showing {
   private cut(): void {
     const response = this.close()
     // Without chunks, the end of the connection is the end of the response, unless it breaks.
-    if (response?.chunkedEncoding === false) response.socket?.resetAndDestroy()
+    if (response?.chunkedEncoding === false && canBeReset(response.socket)) response.socket.resetAndDestroy()
     else response?.destroy()
   }
 }

@@ -1,5 +1,8 @@
+import { mkdtempSync, rmSync } from "node:fs"
 import * as Http from "node:http"
 import * as Net from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
@@ -56,7 +59,7 @@ const writer = (more: Partial<Writer> = {}): Writer => ({
 })
 
 /** A server that answers everything with this content, and how many of its readers it knows. */
-const serve = (content: () => LogBody.Content) =>
+const serve = (content: () => LogBody.Content, path?: string) =>
   Effect.gen(function* () {
     const open = new Set<() => void>()
     const write = yield* LogBody.make({
@@ -77,7 +80,10 @@ const serve = (content: () => LogBody.Content) =>
       })
     )
     server.on("request", yield* NodeHttpServer.makeHandler(Effect.flatMap(app, write)))
-    yield* Effect.async<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void)))
+    yield* Effect.async<void>((resume) => {
+      const where = path === undefined ? { port: 0, host: "127.0.0.1" } : { path }
+      server.listen(where, () => resume(Effect.void))
+    })
     const address = server.address()
     return { open, port: typeof address === "object" && address !== null ? address.port : 0 }
   }).pipe(Effect.provide(NodeContext.layer))
@@ -272,4 +278,30 @@ describe("a response that shows a log", () => {
       })
     )
   }
+
+  it.scopedLive("that is cut ends as well where the connection can not be reset", () =>
+    Effect.gen(function* () {
+      const directory = yield* Effect.acquireRelease(
+        Effect.sync(() => mkdtempSync(join(tmpdir(), "runlet-pipe-"))),
+        (path) => Effect.sync(() => rmSync(path, { recursive: true }))
+      )
+      const path = join(directory, "server")
+      const { bells, view } = log("x")
+      const { open } = yield* serve(() => ({ writer: writer({ whole: true }), first: ".", view, after: 0 }), path)
+      let over = false
+      const socket = yield* Effect.acquireRelease(
+        Effect.sync(() => Net.connect(path)),
+        (socket) => Effect.sync(() => socket.destroy())
+      )
+      socket.on("error", () => {})
+      socket.on("close", () => {
+        over = true
+      })
+      socket.resume()
+      socket.write("GET / HTTP/1.0\r\nHost: a\r\n\r\n")
+      expect(yield* eventually(() => bells.length > 0)).toBe(true)
+      for (const end of open) end()
+      expect(yield* eventually(() => over && open.size === 0)).toBe(true)
+    })
+  )
 })
