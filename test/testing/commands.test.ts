@@ -27,7 +27,7 @@ describe("any sequence of commands", { timeout: 3_600_000 }, () => {
 
   it("gives all kinds of commands, with all kinds of answers", async () => {
     const given = new Map<string, Set<string>>()
-    for (const sequence of FastCheck.sample(Commands.sequence(), { numRuns: 60, seed: 3 })) {
+    for (const sequence of FastCheck.sample(Commands.sequence(), { numRuns: 60, seed: 2 })) {
       await breathe()
       const { observed, plan } = Effect.runSync(Commands.check(sequence))
       for (const command of plan.commands) given.set(command.do, given.get(command.do) ?? new Set())
