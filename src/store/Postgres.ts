@@ -103,14 +103,17 @@ const defaults = { writers: 4, readers: 4, pollMs: 2000, leaseTtlMs: 10_000 }
  */
 const lockMsOf = (leaseTtlMs: number): number => Math.max(500, Math.trunc(leaseTtlMs / 2))
 
+const writersOf = ({ writers = defaults.writers }: PostgresOptions): number => Math.max(3, writers)
+
 const clients = (
-  { leaseTtlMs = defaults.leaseTtlMs, readers = defaults.readers, url, writers = defaults.writers }: PostgresOptions,
+  options: PostgresOptions,
   prepare: (context: Context.Context<WriteClient | ReadClient>) => Effect.Effect<void, StoreError | SqlError>
 ): Effect.Effect<Context.Context<WriteClient | ReadClient>, StoreError, Scope.Scope> =>
   Effect.gen(function* () {
+    const { leaseTtlMs = defaults.leaseTtlMs, readers = defaults.readers, url } = options
     yield* retryBusy(PgClient.expectSessions(url))
     const lockMs = lockMsOf(leaseTtlMs)
-    const write = yield* PgClient.make({ url, max: Math.max(3, writers), lockMs })
+    const write = yield* PgClient.make({ url, max: writersOf(options), lockMs })
     const read = yield* PgClient.make({ url, max: readers, lockMs })
     const context = Context.make(WriteClient, write).pipe(Context.add(ReadClient, read))
     yield* prepare(context)
@@ -139,7 +142,7 @@ const store = (options: PostgresOptions): Layer.Layer<RunStore, StoreError, Writ
         others,
         clock: options.clock === "program" ? SqlClock.program : SqlClock.postgres(read),
         announce: SqlNotices.make(write, { channel, sender, others }),
-        writers: Math.max(3, options.writers ?? defaults.writers)
+        writers: writersOf(options)
       })
     })
   )

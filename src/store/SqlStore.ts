@@ -31,6 +31,7 @@ import { type Announce, silent } from "./internal/sqlNotices.js"
 import * as SqlQueue from "./internal/sqlQueue.js"
 import * as SqlRetention from "./internal/sqlRetention.js"
 import {
+  firstRun,
   type RawConversation,
   type RawEvent,
   type RawRun,
@@ -94,7 +95,6 @@ const makeDriver = Effect.fnUntraced(function* ({
       Effect.mapError(quiet(retryBusy(effect)), SqlErrors.refail(method))
 
   const first = <A>(rows: ReadonlyArray<A>): A | undefined => rows[0]
-  const firstRun = (rows: ReadonlyArray<RawRun>) => (rows[0] === undefined ? undefined : toRun(rows[0]))
 
   const saveCompaction = ({
     conversationId,

@@ -12,6 +12,7 @@ import type { Compacted, Unavailable } from "../../src/domain/RunError.js"
 import { LiveTails } from "../../src/engine/LiveTail.js"
 import * as Viewing from "../../src/engine/Viewing.js"
 import type { Appended, RunRow, StoredEvent } from "../../src/store/RunStore.js"
+import { row } from "./row.js"
 
 /**
  * One move: a commit of so many events, and what becomes of its announcement, which may tell some events before them
@@ -54,35 +55,7 @@ export const delays = FastCheck.array(FastCheck.nat(3), { minLength: 1, maxLengt
 /** How viewers come to know of the end. */
 export const ending = FastCheck.constantFrom("told" as const, "silently" as const, "polled" as const)
 
-const key = 7
-
-const row: RunRow = {
-  key,
-  runId: "run_1",
-  userId: "local",
-  conversationId: "conv_1",
-  userMessageId: "msg_1",
-  assistantMessageId: "msg_2",
-  model: "m",
-  mode: "chat",
-  status: "running",
-  recoverable: undefined,
-  regeneratedFrom: undefined,
-  ord: 1,
-  epoch: 1,
-  owner: "other",
-  leaseExpiresAt: undefined,
-  lastSeq: 0,
-  attempt: 1,
-  iteration: 0,
-  usage: { inputTokens: 0, outputTokens: 0, totalTokens: 0 },
-  error: undefined,
-  nextExpiry: undefined,
-  compactedSeq: 0,
-  createdAt: 0,
-  updatedAt: 0,
-  endedAt: undefined
-}
+const { key } = row
 
 const turns = (count: number): Effect.Effect<void> => Effect.repeatN(Effect.yieldNow(), count)
 

@@ -57,18 +57,11 @@ describe("a provider", () => {
     }).pipe(Effect.provide(alone({ model })))
   })
 
-  it.live("that fails when it is let go does not take the answer back", () => {
-    const model = modelOf(() => Stream.ensuring(Stream.make(say("one"), finish), Effect.die(new Error("cleanup"))))
-    return Effect.gen(function* () {
-      const engine = yield* RunEngine
-      const { runId } = yield* engine.start({ message: "hi" })
-      const ended = yield* until(runId, ({ status }) => status === "completed" || status === "failed")
-      expect(ended.status).toBe("completed")
-    }).pipe(Effect.provide(alone({ model })))
-  })
-
-  it.live("that does not let go holds up nobody", () => {
-    const model = modelOf(() => Stream.ensuring(Stream.make(say("one"), finish), Effect.never))
+  it.live.each([
+    ["that fails when it is let go does not take the answer back", Effect.die(new Error("cleanup"))],
+    ["that does not let go holds up nobody", Effect.never]
+  ] as const)("%s", ([, letGo]) => {
+    const model = modelOf(() => Stream.ensuring(Stream.make(say("one"), finish), letGo))
     return Effect.gen(function* () {
       const engine = yield* RunEngine
       const { runId } = yield* engine.start({ message: "hi" })

@@ -11,11 +11,11 @@ import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
-import * as Scope from "effect/Scope"
 import { LiveTails } from "../../src/engine/LiveTail.js"
 import type { Frame, Pull, View } from "../../src/engine/RunEngine.js"
 import * as LogBody from "../../src/http/LogBody.js"
 import { bytesOf, type Writer } from "../../src/http/LogWriter.js"
+import { knowing } from "./readers.js"
 
 setFlagsFromString("--expose-gc")
 const gc: () => void = runInNewContext("gc")
@@ -62,16 +62,7 @@ const writer = (more: Partial<Writer> = {}): Writer => ({
 const serve = (content: () => LogBody.Content, path?: string) =>
   Effect.gen(function* () {
     const open = new Set<() => void>()
-    const write = yield* LogBody.make({
-      reading: (end) =>
-        Effect.flatMap(Effect.scope, (scope) => {
-          open.add(end)
-          return Scope.addFinalizer(
-            scope,
-            Effect.sync(() => open.delete(end))
-          )
-        })
-    })
+    const write = yield* LogBody.make(knowing(open))
     const app = Effect.sync(() => HttpServerResponse.raw(new LogBody.LogBody(content())))
     const server = yield* Effect.acquireRelease(Effect.sync(Http.createServer), (server) =>
       Effect.sync(() => {

@@ -13,13 +13,14 @@ import { expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as FastCheck from "effect/FastCheck"
 import * as Option from "effect/Option"
-import * as Scope from "effect/Scope"
 import { frameOf } from "../../src/engine/Frames.js"
 import { LiveTails } from "../../src/engine/LiveTail.js"
 import * as Viewing from "../../src/engine/Viewing.js"
 import * as LogBody from "../../src/http/LogBody.js"
 import { bytesOf, type Writer } from "../../src/http/LogWriter.js"
 import type { RunRow, StoredEvent } from "../../src/store/RunStore.js"
+import { row } from "../engine/row.js"
+import { knowing } from "./readers.js"
 
 type Move =
   | { readonly does: "store"; readonly sizes: ReadonlyArray<number> }
@@ -79,33 +80,12 @@ class Held extends Duplex {
 
 const key = 1
 const runId = "run_1"
-const usage = { inputTokens: 0, outputTokens: 0, totalTokens: 0 }
 const rowOf = (lastSeq: number, ended: boolean): RunRow => ({
+  ...row,
   key,
   runId,
-  userId: "u",
-  conversationId: "c",
-  userMessageId: "m",
-  assistantMessageId: "a",
-  model: "demo",
-  mode: "chat",
   status: ended ? "completed" : "running",
-  recoverable: undefined,
-  regeneratedFrom: undefined,
-  ord: 1,
-  epoch: 1,
-  owner: "o",
-  leaseExpiresAt: undefined,
-  lastSeq,
-  attempt: 1,
-  iteration: 1,
-  usage,
-  error: undefined,
-  nextExpiry: undefined,
-  compactedSeq: 0,
-  createdAt: 0,
-  updatedAt: 0,
-  endedAt: undefined
+  lastSeq
 })
 
 const turn = Effect.async<void>((resume) => void setImmediate(() => resume(Effect.void)))
@@ -194,16 +174,7 @@ const play = (moves: ReadonlyArray<Move>, ending: "finish" | "stop" | "go", whol
   Effect.gen(function* () {
     const log = makeLog()
     const readers = new Set<() => void>()
-    const write = yield* LogBody.make({
-      reading: (end) =>
-        Effect.flatMap(Effect.scope, (scope) => {
-          readers.add(end)
-          return Scope.addFinalizer(
-            scope,
-            Effect.sync(() => void readers.delete(end))
-          )
-        })
-    })
+    const write = yield* LogBody.make(knowing(readers))
     const view = yield* Viewing.view(log.env, runId, 0)
     const content = { writer: writerOf(whole), first: heartbeat, view, after: 0 }
     const app = Effect.sync(() => HttpServerResponse.raw(new LogBody.LogBody(content)))

@@ -14,7 +14,7 @@ import type { SqlClock } from "./sqlClock.js"
 import { retryBusy } from "./sqlErrors.js"
 import * as Locks from "./sqlLocks.js"
 import type { Announce } from "./sqlNotices.js"
-import { type RawRun, runColumns, toRun } from "./sqlRows.js"
+import { executing as executed, firstRun, type RawRun, runColumns } from "./sqlRows.js"
 import { type Closing, findWritten, type Transaction } from "./sqlTransaction.js"
 
 /** How long the others have for taking a run. */
@@ -23,11 +23,7 @@ const courtesy = "50 millis"
 type Queued = Parameters<Encoded["claimQueued"]>[0]
 type Abandoned = Parameters<Encoded["claimAbandoned"]>[0]
 
-const firstRun = (rows: ReadonlyArray<RawRun>) => (rows[0] === undefined ? undefined : toRun(rows[0]))
-
 const isTaken = (run: EncodedRow | undefined): run is EncodedRow => run !== undefined
-
-const executed = "SELECT COUNT(*) FROM runs WHERE status IN ('running', 'streaming')"
 
 /** The condition that more runs are executed than may be, with this one. */
 const isTooMuch = (key: number, { maxConcurrent, maxPerUser }: Queued): string => {
@@ -50,7 +46,7 @@ export const make = (
   { announce, others }: { readonly announce: Announce; readonly others: Effect.Effect<number> }
 ) => {
   const columns = write.literal(runColumns)
-  const shared = write.onDialectOrElse({ pg: () => true, orElse: () => false })
+  const shared = Locks.areNeeded(write)
   const skipLocked = write.literal(shared ? "FOR UPDATE SKIP LOCKED" : "")
   const skipQueued = write.literal(shared ? "FOR UPDATE OF q SKIP LOCKED" : "")
 

@@ -32,7 +32,7 @@ interface Place {
 export const make = (sql: SqlClient.SqlClient, transaction: Transaction, clock: SqlClock, announce: Announce) => {
   const columns = sql.literal(runColumns)
   const insertEvents = makeInsertEvents(sql)
-  const shared = sql.onDialectOrElse({ pg: () => true, orElse: () => false })
+  const shared = Locks.areNeeded(sql)
 
   const used = ({ idempotency, userId }: EncodedCreate) =>
     idempotency === undefined

@@ -8,6 +8,15 @@ import type * as SqlClient from "@effect/sql/SqlClient"
 import type { SqlError } from "@effect/sql/SqlError"
 import * as Effect from "effect/Effect"
 
+/**
+ * Whether several processes may write to the database at a time.
+ *
+ * @since 0.1.0
+ * @category locks
+ */
+export const areNeeded = (sql: SqlClient.SqlClient): boolean =>
+  sql.onDialectOrElse({ pg: () => true, orElse: () => false })
+
 /** Locks of the same numbers by other programs only make somebody wait. */
 const space = 0x52756e
 

@@ -8,6 +8,7 @@ import type { SqlError } from "@effect/sql/SqlError"
 import type { Fragment } from "@effect/sql/Statement"
 import * as Effect from "effect/Effect"
 import type { EncodedCreate, EncodedCreateOutcome } from "../Encoded.js"
+import { executing } from "./sqlRows.js"
 
 /**
  * What there is no room in.
@@ -47,7 +48,7 @@ export const make = (sql: SqlClient.SqlClient) => {
       most === undefined
         ? sql.literal("1 = 0")
         : sql`EXISTS (SELECT 1 FROM ${rows} LIMIT 1 OFFSET ${number(most + added - 1)})`
-    const executing = sql.literal("(SELECT COUNT(*) FROM runs WHERE status IN ('running', 'streaming'))")
+    const executed = sql.literal(`(${executing})`)
     // Who has nothing in the queue finds a place there.
     const isFirst =
       placeForEach && maxQueued > 0
@@ -61,7 +62,7 @@ export const make = (sql: SqlClient.SqlClient) => {
         sql`conversations WHERE user_id = ${user} ORDER BY updated_at, conversation_id`
       )} THEN 'ConversationsFull'
       WHEN COUNT(*) - ${number(added)} >= ${number(maxQueued)} + CASE
-          WHEN ${executing} < ${number(maxConcurrent)} THEN ${number(maxConcurrent)} - ${executing} ELSE 0
+          WHEN ${executed} < ${number(maxConcurrent)} THEN ${number(maxConcurrent)} - ${executed} ELSE 0
         END AND NOT (${isFirst}) THEN 'QueueFull'
       END AS tag FROM runs WHERE status = 'queued'`
   }

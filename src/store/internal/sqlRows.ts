@@ -79,6 +79,23 @@ export const toRun = (raw: RawRun): EncodedRow => ({
 })
 
 /**
+ * The run of the first row, if there is one.
+ *
+ * @since 0.1.0
+ * @category runs
+ */
+export const firstRun = ([row]: ReadonlyArray<RawRun>): EncodedRow | undefined =>
+  row === undefined ? undefined : toRun(row)
+
+/**
+ * How many runs are executed, as SQL that a condition may be added to.
+ *
+ * @since 0.1.0
+ * @category runs
+ */
+export const executing = "SELECT COUNT(*) FROM runs WHERE status IN ('running', 'streaming')"
+
+/**
  * An event as the database gives it.
  *
  * @since 0.1.0

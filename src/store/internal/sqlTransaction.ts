@@ -13,6 +13,7 @@ import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import type * as Scope from "effect/Scope"
 import { busyWaits, isBusy, isLost } from "./sqlErrors.js"
+import * as Locks from "./sqlLocks.js"
 
 type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
@@ -137,7 +138,7 @@ const commit = (connection: Connection, closing: string | undefined): Effect.Eff
  */
 export const make = (client: SqlClient.SqlClient, lanes = 1): Transaction => {
   const writer = Effect.unsafeMakeSemaphore(lanes)
-  const shared = client.onDialectOrElse({ pg: () => true, orElse: () => false })
+  const shared = Locks.areNeeded(client)
   const beginText = client.onDialectOrElse({ sqlite: () => "BEGIN IMMEDIATE", orElse: () => "BEGIN" })
   const run = <A, E>(
     body: Body<A, E>,
