@@ -61,7 +61,7 @@ module.exports = {
     forbid(
       "browser-safe",
       { path: browserSafe },
-      { path: "(^node:|platform-node|sql-sqlite-node|better-sqlite3|undici)" },
+      { path: "(^node:|platform-node|better-sqlite3|undici)" },
       "browsers load this module"
     ),
     forbid("browser-safe-core", { path: browserSafe }, { dependencyTypes: ["core"] }, "browsers load this module"),

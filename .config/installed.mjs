@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url"
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..")
 const { devDependencies, exports, peerDependenciesMeta } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
-const versions = process.argv.length > 2 ? process.argv.slice(2) : ["20.20.2", "22.23.3", "24.21.0"]
+const versions = process.argv.length > 2 ? process.argv.slice(2) : ["20.20.2", "22.23.5", "24.21.0", "24.22.3"]
 const scratch = mkdtempSync(join(tmpdir(), "runlet-installed-"))
 process.on("exit", () => rmSync(scratch, { recursive: true, force: true }))
 

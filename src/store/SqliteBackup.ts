@@ -8,6 +8,7 @@ import { dirname } from "node:path"
 import Database from "better-sqlite3"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { openDatabase } from "./internal/sqliteDriver.js"
 
 /**
  * There is no copy. `reason`: there is no such database, the target exists, or what the system said.
@@ -48,7 +49,7 @@ const sync = (path: string): void => {
 }
 
 const copy = (filename: string, target: string): void => {
-  const source = new Database(filename, { readonly: true, fileMustExist: true })
+  const source = openDatabase(filename, { readonly: true, fileMustExist: true })
   try {
     source.prepare("VACUUM INTO ?").run(target)
   } finally {
@@ -58,7 +59,7 @@ const copy = (filename: string, target: string): void => {
 
 /** A copy of a damaged database can be made without an error, so it is looked at before it gets its name. */
 const examine = (target: string): Saved => {
-  const made = new Database(target, { readonly: true, fileMustExist: true })
+  const made = openDatabase(target, { readonly: true, fileMustExist: true })
   try {
     const said = made.pragma("quick_check(1)", { simple: true })
     if (said !== "ok") throw new BackupError({ reason: "damaged" })

@@ -9,6 +9,7 @@ import Database from "better-sqlite3"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { type Check, all as checks, type Found, isCorrupt } from "./internal/sqliteChecks.js"
+import { openDatabase } from "./internal/sqliteDriver.js"
 import { known as knownVersion } from "./internal/sqlMigrations.js"
 
 /**
@@ -128,7 +129,7 @@ const shrink = (filename: string, db: Database.Database): void => {
     while (number(db, "PRAGMA freelist_count") > 0) db.exec("PRAGMA incremental_vacuum(1000)")
   } else {
     db.close()
-    const alone = new Database(filename, { timeout: 0 })
+    const alone = openDatabase(filename, { timeout: 0 })
     try {
       alone.pragma("locking_mode = EXCLUSIVE")
       alone.pragma("auto_vacuum = INCREMENTAL")
@@ -145,7 +146,7 @@ const shrink = (filename: string, db: Database.Database): void => {
 
 const open = (filename: string, readonly: boolean): Database.Database => {
   if (!existsSync(filename)) throw new DoctorError({ reason: "missing" })
-  const db = new Database(filename, { readonly, fileMustExist: true, timeout: patienceMs })
+  const db = openDatabase(filename, { readonly, fileMustExist: true, timeout: patienceMs })
   try {
     if (!tablesOf(db).has("runlet_migrations")) throw new DoctorError({ reason: "foreign" })
     return db

@@ -1,7 +1,6 @@
 /**
- * The client of a SQLite file. The driver's own one keeps the statements that it prepared for ten minutes, and keeps a
- * failure to prepare one just as long: a lock or a fault that is over would be reported again and again. It also throws
- * where it should fail. This one does neither.
+ * The client of a SQLite file. A statement is prepared once and runs at once: there is nothing in between but the driver,
+ * and what it throws is the effect's error.
  *
  * @since 0.1.0
  */
@@ -10,36 +9,72 @@ import * as SqlClient from "@effect/sql/SqlClient"
 import type { Connection } from "@effect/sql/SqlConnection"
 import { SqlError } from "@effect/sql/SqlError"
 import * as Statement from "@effect/sql/Statement"
-import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
+import type * as Database from "better-sqlite3"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import { openDatabase, preparedStatements } from "./sqliteDriver.js"
 
-const isUnprepared = (error: SqlError): boolean => error.message.startsWith("Failed to prepare")
+type Row = Readonly<Record<string, unknown>>
 
-const thrown =
-  (message: string) =>
-  <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError, R> =>
-    Effect.catchAllDefect(effect, (cause) => Effect.fail(new SqlError({ cause, message })))
+const attempt = <A>(message: string, run: () => A): Effect.Effect<A, SqlError> =>
+  Effect.suspend(() => {
+    try {
+      return Effect.succeed(run())
+    } catch (cause) {
+      return Effect.fail(new SqlError({ cause, message }))
+    }
+  })
 
-/** A statement that could not be prepared goes by another text the next time, so that it is looked at anew. */
-const lookingAnew = (connection: Connection): Connection => {
-  const failures = new Map<string, number>()
-  const prepared = <A>(text: string, run: (text: string) => Effect.Effect<A, SqlError>): Effect.Effect<A, SqlError> =>
-    Effect.suspend(() => {
-      const failed = failures.get(text)
-      return Effect.tapError(run(failed === undefined ? text : `${text} -- ${failed}`), (error) =>
-        Effect.sync(() => {
-          if (isUnprepared(error)) failures.set(text, (failed ?? 0) + 1)
-        })
-      )
-    })
+/** What prepares a statement, or finds it prepared. The one that was prepared first makes room for another. */
+const preparing = <A>(db: Database.Database, ready: (statement: Database.Statement<Array<unknown>, A>) => void) => {
+  const statements = new Map<string, Database.Statement<Array<unknown>, A>>()
+  return (text: string): Database.Statement<Array<unknown>, A> => {
+    const found = statements.get(text)
+    if (found !== undefined) return found
+    const statement = db.prepare<Array<unknown>, A>(text)
+    ready(statement)
+    if (statements.size >= preparedStatements) {
+      for (const first of statements.keys()) {
+        statements.delete(first)
+        break
+      }
+    }
+    statements.set(text, statement)
+    return statement
+  }
+}
+
+const connect = (db: Database.Database): Connection => {
+  const ofRows = preparing<Row>(db, () => undefined)
+  const ofValues = preparing<ReadonlyArray<unknown>>(db, (statement) => {
+    if (statement.reader) statement.raw(true)
+  })
+  const rows = (text: string, params: ReadonlyArray<unknown>): ReadonlyArray<Row> => {
+    const statement = ofRows(text)
+    if (statement.reader) return statement.all(...params)
+    statement.run(...params)
+    return []
+  }
+  const failed = "Failed to execute statement"
+  const execute: Connection["execute"] = (text, params, transform) =>
+    attempt(failed, () => (transform === undefined ? rows(text, params) : transform(rows(text, params))))
   return {
-    ...connection,
-    execute: (text, params, transform) => prepared(text, (other) => connection.execute(other, params, transform)),
-    executeRaw: (text, params) => prepared(text, (other) => connection.executeRaw(other, params)),
-    executeValues: (text, params) => prepared(text, (other) => connection.executeValues(other, params)),
-    executeUnprepared: (text, params, transform) =>
-      thrown("Failed to execute statement")(Effect.suspend(() => connection.executeUnprepared(text, params, transform)))
+    execute,
+    executeUnprepared: execute,
+    executeRaw: (text, params) =>
+      attempt(failed, () => {
+        const statement = ofRows(text)
+        return statement.reader ? statement.all(...params) : statement.run(...params)
+      }),
+    executeValues: (text, params) =>
+      attempt(failed, () => {
+        const statement = ofValues(text)
+        if (statement.reader) return statement.all(...params)
+        statement.run(...params)
+        return []
+      }),
+    executeStream: () => Stream.dieMessage("The rows of a SQLite file are not streamed")
   }
 }
 
@@ -55,19 +90,35 @@ export interface SqliteFile extends SqlClient.SqlClient {
 }
 
 /**
+ * - `disableWAL`: the file's journal is left as it is; otherwise it becomes a write-ahead log
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface SqliteFileOptions {
+  readonly filename: string
+  readonly readonly?: boolean
+  readonly disableWAL?: boolean
+}
+
+/**
  * Opens a file, which lasts as long as the scope. Statements outside of a transaction wait for one that is under way.
- * With `disableWAL` the file is taken as it is.
  *
  * @since 0.1.0
  * @category constructors
  */
-export const make = (
-  options: Pick<SqliteClient.SqliteClientConfig, "disableWAL" | "filename" | "readonly">
-): Effect.Effect<SqliteFile, SqlError, Scope.Scope> =>
+export const make = ({
+  disableWAL = false,
+  filename,
+  readonly = false
+}: SqliteFileOptions): Effect.Effect<SqliteFile, SqlError, Scope.Scope> =>
   Effect.gen(function* () {
-    const driver = yield* thrown("Failed to open the database")(SqliteClient.make(options))
-    // It has one connection, which is there for as long as the client is.
-    const connection = lookingAnew(yield* Effect.scoped(driver.reserve))
+    const db = yield* Effect.acquireRelease(
+      attempt("Failed to open the database", () => openDatabase(filename, { readonly })),
+      (opened) => Effect.sync(() => opened.close())
+    )
+    if (!disableWAL) yield* attempt("Failed to open the database", () => db.exec("PRAGMA journal_mode = WAL"))
+    const connection = connect(db)
     const one = yield* Effect.makeSemaphore(1)
     const client = yield* SqlClient.make({
       acquirer: one.withPermits(1)(Effect.succeed(connection)),
