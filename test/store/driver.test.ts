@@ -48,7 +48,7 @@ describe("the driver", () => {
       expect(db.pragma("user_version")).toEqual([{ user_version: 0 }])
       expect(db.prepare("SELECT ? AS n").all(1)).toEqual([{ n: 1 }])
       expect(() => db.prepare("SELECT n FROM missing")).toThrow("no such table")
-      expect(() => openDatabase(`${filename}/none`, { readonly: true })).toThrow("directory does not exist")
+      expect(() => openDatabase(`${filename}/none`, { readonly: true })).toThrow("unable to open database file")
     })
   )
 
