@@ -4,22 +4,20 @@
  * @since 0.1.0
  */
 import * as Cause from "effect/Cause"
-import * as Channel from "effect/Channel"
 import type * as Chunk from "effect/Chunk"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import * as Random from "effect/Random"
 import * as Scope from "effect/Scope"
-import * as Stream from "effect/Stream"
 import type { AgentEvent } from "../domain/AgentEvent.js"
 import * as Fold from "../domain/RunState.js"
 import type { Secrets } from "../domain/Secrets.js"
 import { type Model, ModelError, type ModelFinish, type ModelPart, type ModelRequest } from "../model/Model.js"
 import * as ModelPrice from "../model/ModelPrice.js"
+import * as ModelPull from "../model/ModelPull.js"
 import { retryDelayMs } from "../model/ModelRetry.js"
 import * as Json from "../tool/Json.js"
 import * as Emission from "./Emission.js"
@@ -67,7 +65,8 @@ class Translator {
   finish: ModelFinish | undefined
   failure: ModelError | undefined
   private stretches = 0
-  private stretch = ""
+  private stretch: string | undefined
+  private stretchId = ""
   readonly calls = new Map<string, OpenCall>()
   private readonly taken: Set<string>
   private readonly prefix: string
@@ -105,7 +104,11 @@ class Translator {
       case "text-delta":
       case "reasoning-delta":
         if (this.isTooMany(part.id)) return
-        for (const delta of pieces(part.delta)) events.push({ type: part.type, id: `${this.prefix}.${part.id}`, delta })
+        if (part.delta.length <= maxDelta) {
+          if (part.delta !== "") events.push({ type: part.type, id: this.stretchId, delta: part.delta })
+        } else {
+          for (const delta of pieces(part.delta)) events.push({ type: part.type, id: this.stretchId, delta })
+        }
         return
       case "tool-call-start": {
         if (this.calls.has(part.call)) return
@@ -113,7 +116,7 @@ class Translator {
           this.failure = tooMany(`asked for more than ${maxCalls} tool calls at once`)
           return
         }
-        this.stretch = ""
+        this.stretch = undefined
         const toolCallId = this.idFor(part.toolCallId)
         const toolName = Json.cut(this.secrets.said.text(part.toolName), maxNameLength)
         const title = this.catalog.get(toolName)?.title
@@ -144,6 +147,7 @@ class Translator {
   private isTooMany(id: string): boolean {
     if (id === this.stretch) return false
     this.stretch = id
+    this.stretchId = `${this.prefix}.${id}`
     this.stretches++
     if (this.stretches <= maxStretches) return false
     this.failure = tooMany(`changed between text and reasoning more than ${maxStretches} times`)
@@ -215,9 +219,6 @@ const outcomeOf = (cause: Cause.Cause<ModelError>): Outcome => {
   return { _tag: "Failed", error: Option.getOrElse(Cause.failureOption(cause), () => internal) }
 }
 
-/** What comes next of the provider's parts: more, or how it ended. */
-type Next = { readonly _tag: "Parts"; readonly parts: Chunk.Chunk<ModelPart> } | Outcome
-
 /**
  * Carries out what one try says; its value is how it ended, and the provider is let go by then, if it lets go. One loop
  * that pulls: each operator of a stream would cost as much for every delta as all that is done with it.
@@ -230,21 +231,28 @@ const tryOnce = <E>(
   Effect.acquireUseRelease(
     Scope.make(),
     (scope) =>
-      Effect.flatMap(Channel.toPullIn(Stream.toChannel(Stream.suspend(() => model.stream(request))), scope), (pull) => {
-        const next = Effect.matchCause(pull, {
-          onFailure: outcomeOf,
-          onSuccess: (given): Next =>
-            Either.isRight(given) ? { _tag: "Parts", parts: given.right } : { _tag: "Failed", error: truncated }
-        })
-        const loop: Effect.Effect<Outcome, E> = Effect.flatMap(next, (given) => {
-          if (given._tag !== "Parts") return Effect.succeed(given)
-          const events = translator.chunk(given.parts)
-          const ended = translator.outcome
-          const then = ended === undefined ? loop : Effect.succeed(ended)
-          return events.length === 0 ? then : Effect.zipRight(use(Emission.events(events)), then)
-        })
-        return loop
-      }),
+      Effect.matchCauseEffect(
+        Scope.extend(
+          Effect.suspend(() => ModelPull.of(model.stream(request))),
+          scope
+        ),
+        {
+          onFailure: (cause) => Effect.succeed(outcomeOf(cause)),
+          onSuccess: (pull) => {
+            const loop: Effect.Effect<Outcome, E> = Effect.matchCauseEffect(pull, {
+              onFailure: (cause) => Effect.succeed(outcomeOf(cause)),
+              onSuccess: (parts) => {
+                if (parts === undefined) return Effect.succeed({ _tag: "Failed", error: truncated })
+                const events = translator.chunk(parts)
+                const ended = translator.outcome
+                const then = ended === undefined ? loop : Effect.succeed(ended)
+                return events.length === 0 ? then : Effect.zipRight(use(Emission.events(events)), then)
+              }
+            })
+            return loop
+          }
+        }
+      ),
     (scope, exit) => Effect.annotateLogs(letGo(scope, exit), "runId", request.runId)
   )
 

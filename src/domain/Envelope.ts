@@ -47,7 +47,18 @@ const encodeEventSync = Schema.encodeSync(AgentEvent)
  * @since 0.1.0
  * @category codecs
  */
-export const encodeEvent = (event: AgentEvent): string => JSON.stringify(encodeEventSync(event))
+export const encodeEvent = (event: AgentEvent): string => {
+  // Nearly every event is one of these, and what the codec makes of them is just this.
+  if (
+    (event.type === "text-delta" || event.type === "reasoning-delta") &&
+    typeof event.id === "string" &&
+    typeof event.delta === "string"
+  ) {
+    return `{"type":"${event.type}","id":${JSON.stringify(event.id)},"delta":${JSON.stringify(event.delta)}}`
+  }
+  return JSON.stringify(encodeEventSync(event))
+}
+
 /**
  * Reads the JSON text of a stored event.
  *

@@ -133,12 +133,80 @@ export const ofSnapshot = (snapshot: Snapshot.Snapshot): RunState => {
 export const reduce = (state: RunState, envelope: Pick<Envelope, "seq" | "event" | "createdAt">): RunState => {
   const { createdAt: at, event, seq } = envelope
   if (seq <= state.seq) return state
+  if (event.type === "text-delta" || event.type === "reasoning-delta") {
+    const continued = goesOn(state, event, seq, at)
+    if (continued !== undefined) return continued
+  }
   // A copy of the state, seen by nobody else yet: it is written to rather than copied once more for every event.
   const view = RunView.reduce(state, envelope)
   return Object.assign(view, factsAfter(state, event, seq, at), {
     open: view.open && turnAfter(state, view.open, event, seq, at),
     closed: event.type === "iteration-end" ? RunView.turns(state) : state.closed
   })
+}
+
+/** An object with all of its fields, so that none is forgotten. */
+type Whole<A> = { readonly [K in keyof Required<A>]: A[K] }
+
+/**
+ * The state behind a delta of the part that was written last, which is nearly every event of a log. Field by field: to
+ * spread an object costs some ten times as much.
+ */
+const goesOn = (
+  state: RunState,
+  { delta, id, type }: Extract<AgentEvent, { readonly type: "text-delta" | "reasoning-delta" }>,
+  seq: number,
+  at: number
+): RunState | undefined => {
+  const { open } = state
+  const last = open?.parts.at(-1)
+  if (open === undefined || last === undefined || last.type === "tool-call") return undefined
+  const isText = type === "text-delta"
+  if (last.id !== id || (last.type === "text") !== isText) return undefined
+  const parts = open.parts.slice()
+  const part: Whole<typeof last> = {
+    type: last.type,
+    id,
+    text: last.text + delta,
+    startedAt: last.startedAt,
+    endedAt: at
+  }
+  parts[parts.length - 1] = part
+  const turn: Whole<Turn> = {
+    n: open.n,
+    parts,
+    calls: open.calls,
+    ended: open.ended,
+    text0: open.text0,
+    reasoning0: open.reasoning0,
+    seq0: open.seq0
+  }
+  const next: Whole<RunState> = {
+    runId: state.runId,
+    seq,
+    status: state.status,
+    attempt: state.attempt,
+    usage: state.usage,
+    createdAt: state.createdAt,
+    updatedAt: at,
+    iteration: open.n,
+    closed: state.closed,
+    stale: state.stale,
+    resumedSeq: state.resumedSeq,
+    dropped: state.dropped,
+    textLength: isText ? state.textLength + delta.length : state.textLength,
+    reasoningLength: isText ? state.reasoningLength : state.reasoningLength + delta.length,
+    activeMs: state.activeMs,
+    end: state.end,
+    open: turn,
+    recoverable: state.recoverable,
+    start: state.start,
+    activeSince: state.activeSince,
+    firstTokenAt: state.firstTokenAt ?? at,
+    startedAt: state.startedAt,
+    trace: state.trace
+  }
+  return next
 }
 
 /**

@@ -19,6 +19,7 @@ import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as Metrics from "../domain/Metrics.js"
 import type { Model, ModelError, ModelPart, ModelRequest, Price } from "./Model.js"
+import * as ModelPull from "./ModelPull.js"
 import * as OpenAiErrors from "./OpenAiErrors.js"
 import * as OpenAiRequest from "./OpenAiRequest.js"
 import * as OpenAiStream from "./OpenAiStream.js"
@@ -109,22 +110,7 @@ export const make = (options: Options): Effect.Effect<Model, never, HttpClient.H
       stream: (request) =>
         template === undefined
           ? Stream.fail(OpenAiErrors.misconfigured("The model's base URL is no valid http or https URL."))
-          : Stream.fromChannel(
-              Channel.acquireUseRelease(
-                Scope.make(),
-                (scope) =>
-                  Channel.flatMap(
-                    Channel.fromEffect(
-                      Scope.extend(
-                        Effect.suspend(() => turn(scoped, template, options, request)),
-                        scope
-                      )
-                    ),
-                    repeated
-                  ),
-                (scope, exit) => Scope.close(scope, exit)
-              )
-            ),
+          : ModelPull.stream(Effect.suspend(() => turn(scoped, template, options, request))),
       contextWindow: options.contextWindow,
       continuesDraft: options.draft !== undefined,
       provider: providerAt(options.baseUrl),
@@ -151,7 +137,7 @@ const turn = (
   template: HttpClientRequest.HttpClientRequest,
   options: Options,
   request: ModelRequest
-): Effect.Effect<Effect.Effect<Chunk.Chunk<ModelPart> | undefined, ModelError>, ModelError, Scope.Scope> =>
+): Effect.Effect<ModelPull.ModelPull, ModelError, Scope.Scope> =>
   Effect.gen(function* () {
     const clock = yield* Effect.clock
     const body = OpenAiRequest.stringify(OpenAiRequest.toRequestBody(request, options))
@@ -175,17 +161,6 @@ const turn = (
     return reader(pull, clock, silence, options)
   })
 
-/** A channel made by hand: operators of streams would cost more than reading. */
-const repeated = (
-  next: Effect.Effect<Chunk.Chunk<ModelPart> | undefined, ModelError>
-): Channel.Channel<Chunk.Chunk<ModelPart>, unknown, ModelError, unknown, unknown> => {
-  const loop: Channel.Channel<Chunk.Chunk<ModelPart>, unknown, ModelError, unknown, unknown> = Channel.flatMap(
-    Channel.fromEffect(next),
-    (parts) => (parts === undefined ? Channel.void : Channel.flatMap(Channel.write(parts), () => loop))
-  )
-  return loop
-}
-
 /** What became of a read: bytes, or why there are none. */
 type Read = Chunk.Chunk<Uint8Array> | "end" | "broken" | "silent"
 
@@ -195,7 +170,7 @@ const reader = (
   clock: Clock.Clock,
   silence: Silence.Silence,
   options: Options
-): Effect.Effect<Chunk.Chunk<ModelPart> | undefined, ModelError> => {
+): ModelPull.ModelPull => {
   const { chunkTimeoutMs, firstChunkTimeoutMs, graceMs = 250, maxFrameChars = 16 * 1024 * 1024 } = options
   const decoder = OpenAiStream.make({
     price: options.price,
@@ -265,7 +240,7 @@ const reader = (
     return out
   }
 
-  return Effect.suspend(function next(): Effect.Effect<Chunk.Chunk<ModelPart> | undefined, ModelError> {
+  return Effect.suspend(function next(): ModelPull.ModelPull {
     if (failure !== undefined) return Effect.fail(failure)
     if (ended) return Effect.as(decoder.phase() === "done" ? drained : Effect.void, undefined)
     return Effect.flatMap(read, (got) => {

@@ -1,5 +1,8 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import { ParseError } from "effect/ParseResult"
+import * as Schema from "effect/Schema"
+import { AgentEvent } from "../../src/domain/AgentEvent.js"
 import * as Envelope from "../../src/domain/Envelope.js"
 import * as Events from "../../src/testing/EventArbitraries.js"
 
@@ -16,6 +19,23 @@ describe("events and envelopes as text", () => {
     },
     { fastCheck: { numRuns: 200 } }
   )
+
+  it.prop(
+    "an event is written as its codec writes it",
+    [Events.event],
+    ([event]) => {
+      expect(Envelope.encodeEvent(event)).toBe(JSON.stringify(Schema.encodeSync(AgentEvent)(event)))
+    },
+    { fastCheck: { numRuns: 500 } }
+  )
+
+  it.each([
+    { type: "text-delta", id: "0" },
+    { type: "reasoning-delta", id: "0", delta: 1 },
+    { type: "text-delta", delta: "" }
+  ])("%j is no event, and is not written", (event) => {
+    expect(() => Reflect.apply(Envelope.encodeEvent, undefined, [event])).toThrow(ParseError)
+  })
 
   it.prop(
     "a spliced envelope is the envelope",

@@ -5,6 +5,7 @@ import type { Envelope } from "../../src/domain/Envelope.js"
 import { RunId } from "../../src/domain/Ids.js"
 import * as RunState from "../../src/domain/RunState.js"
 import * as RunStatus from "../../src/domain/RunStatus.js"
+import * as RunView from "../../src/domain/RunView.js"
 import * as Events from "../../src/testing/EventArbitraries.js"
 
 const runId = RunId.make("run_01890000-0000-7000-8000-000000000001")
@@ -56,6 +57,27 @@ describe("the transition table", () => {
 })
 
 describe("the fold", () => {
+  it.prop(
+    "shows of every log what the view's own fold shows, delta by delta",
+    [Events.log],
+    ([log]) => {
+      let state = empty
+      let view = RunView.empty(empty.runId)
+      for (const { event, seq } of log) {
+        // Each delta as many, of which all but the first go on with its part.
+        const all = "delta" in event ? [...event.delta].map((delta) => ({ ...event, delta })) : [event]
+        for (const one of all.length === 0 ? [event] : all) {
+          const envelope = { seq: state.seq + 1, event: one, createdAt: seq }
+          state = RunState.reduce(state, envelope)
+          view = RunView.reduce(view, envelope)
+          expect(state).toMatchObject(JSON.parse(JSON.stringify(view)))
+          expectLengths(state)
+        }
+      }
+    },
+    { fastCheck: { numRuns: 100 } }
+  )
+
   it.prop(
     "never throws, whatever it is given",
     [FastCheck.array(Events.event, { maxLength: 40 })],

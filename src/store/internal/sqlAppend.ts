@@ -1,7 +1,7 @@
 /**
  * Group commit. One statement moves the rows of all runs of a batch that may be moved; what does not come back was
  * refused and drops out alone. The events of the others follow in inserts of many rows, so made that every statement is
- * prepared once.
+ * prepared once. In a SQLite file, the rows of appends that are nothing but more of an answer are moved one by one.
  *
  * @since 0.1.0
  */
@@ -20,6 +20,7 @@ import type { AppendOutcome, StoredEvent } from "../RunStore.js"
 import { program, type SqlClock } from "./sqlClock.js"
 import * as Locks from "./sqlLocks.js"
 import type { Announce, Notice } from "./sqlNotices.js"
+import * as Repeat from "./sqlRepeat.js"
 import type { Find, Transaction } from "./sqlTransaction.js"
 
 /** The names of the fields of a batch's element, by their place in it. */
@@ -91,6 +92,26 @@ const plainElement = ({ epoch, events, expectedSeq, key }: EncodedAppend, now: n
   events.length,
   events.at(-1)?.createdAt ?? null,
   now
+]
+
+/** An append that says where the log must stand, as those of a run's writer do. */
+interface PlacedAppend extends EncodedAppend {
+  readonly epoch: number
+  readonly expectedSeq: number
+}
+
+const isPlaced = (append: EncodedAppend): append is PlacedAppend =>
+  isPlain(append) && append.epoch !== undefined && append.expectedSeq !== undefined
+
+const placedMoveText = `UPDATE runs SET last_seq = ?, updated_at = ?
+  WHERE key = ? AND epoch = ? AND last_seq = ? AND status NOT IN ('completed', 'cancelled', 'failed')`
+
+const placedParams = ({ epoch, events, expectedSeq, key }: PlacedAppend, now: number | null) => [
+  expectedSeq + events.length,
+  events.at(-1)?.createdAt ?? now,
+  key,
+  epoch,
+  expectedSeq
 ]
 
 const texts: ReadonlySet<string> = new Set(["status", "usage", "error", "owner"])
@@ -328,14 +349,28 @@ export const make = (sql: SqlClient.SqlClient, transaction: Transaction, clock: 
           : Effect.map(connection.execute(text, [JSON.stringify(batch)], undefined), (rows: ReadonlyArray<Moved>) => {
               for (const row of rows) moved.set(Number(row.key), row)
             })
-      const [others, plain] = Arr.partition(round, ({ append }) => isPlain(append))
+      const repeat = Repeat.of(connection)
+      const [rest, placed] = Arr.partition(
+        round.map(({ append }) => append),
+        (append): append is PlacedAppend => repeat !== undefined && isPlaced(append)
+      )
+      if (repeat !== undefined && placed.length > 0) {
+        const changes = yield* repeat(
+          placedMoveText,
+          placed.map((append) => placedParams(append, now))
+        )
+        for (const [index, { epoch, events, expectedSeq, key }] of placed.entries()) {
+          if (changes[index] === 1) moved.set(key, { key, epoch, lastSeq: expectedSeq + events.length })
+        }
+      }
+      const [others, plain] = Arr.partition(rest, isPlain)
       yield* all(
         plainMoveText,
-        plain.map(({ append }) => plainElement(append, now))
+        plain.map((append) => plainElement(append, now))
       )
       yield* all(
         moveText,
-        others.map(({ append }) => element(append, now))
+        others.map((append) => element(append, now))
       )
       const accepted: Array<Accepted> = []
       for (const { append, index } of round) {

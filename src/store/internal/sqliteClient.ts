@@ -14,6 +14,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { openDatabase, preparedStatements } from "./sqliteDriver.js"
+import * as Repeat from "./sqlRepeat.js"
 
 type Row = Readonly<Record<string, unknown>>
 
@@ -59,7 +60,7 @@ const connect = (db: Database.Database): Connection => {
   const failed = "Failed to execute statement"
   const execute: Connection["execute"] = (text, params, transform) =>
     attempt(failed, () => (transform === undefined ? rows(text, params) : transform(rows(text, params))))
-  return {
+  const connection: Connection = {
     execute,
     executeUnprepared: execute,
     executeRaw: (text, params) =>
@@ -76,6 +77,13 @@ const connect = (db: Database.Database): Connection => {
       }),
     executeStream: () => Stream.dieMessage("The rows of a SQLite file are not streamed")
   }
+  Repeat.provide(connection, (text, all) =>
+    attempt(failed, () => {
+      const statement = ofRows(text)
+      return all.map((params) => statement.run(...params).changes)
+    })
+  )
+  return connection
 }
 
 /**

@@ -5,7 +5,6 @@ import { join } from "node:path"
 import * as PlatformServer from "@effect/platform/HttpServer"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import Database from "better-sqlite3"
-import * as Channel from "effect/Channel"
 import * as Chunk from "effect/Chunk"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -18,6 +17,7 @@ import { RunEngine } from "../../../src/engine/RunEngine.js"
 import * as Auth from "../../../src/http/Auth.js"
 import * as HttpServer from "../../../src/http/HttpServer.js"
 import type { Model, ModelPart } from "../../../src/model/Model.js"
+import * as ModelPull from "../../../src/model/ModelPull.js"
 import * as OpenAiCompatible from "../../../src/model/OpenAiCompatible.js"
 import * as Runlet from "../../../src/node/Runlet.js"
 import { deltaText, type Plan, Source, type Subject } from "../Plan.js"
@@ -33,32 +33,27 @@ const planOf = (messages: Parameters<Model["stream"]>[0]["messages"]): Plan => {
 
 const scripted: Model = {
   stream: ({ messages }) =>
-    Stream.suspend(() => {
-      const plan = planOf(messages)
-      const source = new Source(plan)
-      const usage = { inputTokens: 1, outputTokens: plan.deltas, totalTokens: plan.deltas + 1 }
-      const finish: ModelPart = { type: "finish", reason: "stop", usage }
-      let stop = (): void => undefined
-      const pull = Effect.async<ReadonlyArray<string> | undefined>((resume) => {
-        stop = source.pull((texts) => resume(Effect.succeed(texts)))
-      })
-      const parts: Channel.Channel<Chunk.Chunk<ModelPart>> = Channel.flatMap(Channel.fromEffect(pull), (texts) =>
-        texts === undefined
-          ? Channel.write(Chunk.of(finish))
-          : Channel.flatMap(
-              Channel.write(
-                Chunk.unsafeFromArray(texts.map((delta): ModelPart => ({ type: "text-delta", id: "0", delta })))
-              ),
-              () => parts
+    ModelPull.stream(
+      Effect.gen(function* () {
+        const plan = planOf(messages)
+        const source = new Source(plan)
+        const usage = { inputTokens: 1, outputTokens: plan.deltas, totalTokens: plan.deltas + 1 }
+        const finish: ModelPart = { type: "finish", reason: "stop", usage }
+        let stop = (): void => undefined
+        yield* Effect.addFinalizer(() => Effect.sync(() => stop()))
+        return Effect.async<Chunk.Chunk<ModelPart>>((resume) => {
+          stop = source.pull((texts) =>
+            resume(
+              Effect.succeed(
+                texts === undefined
+                  ? Chunk.of(finish)
+                  : Chunk.unsafeFromArray(texts.map((delta): ModelPart => ({ type: "text-delta", id: "0", delta })))
+              )
             )
-      )
-      return Stream.fromChannel(
-        Channel.ensuring(
-          parts,
-          Effect.sync(() => stop())
-        )
-      )
-    })
+          )
+        })
+      })
+    )
 }
 
 /** Puts `events` deltas before the end of a finished run, as if it had produced them. */
