@@ -21,6 +21,7 @@ import * as HttpServer from "../http/HttpServer.js"
 import * as JwtCredentials from "../http/JwtCredentials.js"
 import * as TokenCredentials from "../http/TokenCredentials.js"
 import * as Config from "../node/Config.js"
+import * as Heap from "../node/Heap.js"
 import * as Telemetry from "../node/Telemetry.js"
 import * as Postgres from "../store/Postgres.js"
 import type { StoreError } from "../store/RunStore.js"
@@ -138,6 +139,7 @@ export const serve = (flags: Config.Flags, wiring: Wiring): Effect.Effect<never,
     const loaded = yield* Config.load(flags)
     const otlp = yield* Telemetry.fromEnvironment
     const config = { ...loaded, secrets: [...loaded.secrets, ...Object.values(otlp?.headers ?? {})] }
+    yield* Heap.tune
     return yield* Effect.provide(serving(config, wiring, otlp), Secrets.layer(config.secrets))
   }).pipe(Effect.catchTag("ConfigError", ofConfig))
 

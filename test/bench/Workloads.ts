@@ -63,10 +63,10 @@ interface Delivery {
   readonly latencies: ReadonlyArray<number>
 }
 
-/** Lets a subject's code be compiled before anything is measured. */
-const warmUp = async (child: Child): Promise<void> => {
-  const views = await child.start({ deltas: 200, perSecond: 0, burst: 1 }, 20)
-  const viewers = views.map((view) => Viewer.open(child.port, view, 200))
+/** Lets a subject's code be compiled before anything is measured, by something of the kind that is measured. */
+const warmUp = async (child: Child, plan: Plan = { deltas: 200, perSecond: 0, burst: 1 }, runs = 20): Promise<void> => {
+  const views = await child.start(plan, runs)
+  const viewers = views.map((view) => Viewer.open(child.port, view, plan.deltas))
   await child.go()
   await Promise.all(viewers.map((viewer) => viewer.done))
   for (const viewer of viewers) viewer.close()
@@ -156,9 +156,9 @@ const unrelated = (name: string, short: boolean): Promise<Metrics> =>
 
 const paced = (name: string, short: boolean): Promise<Metrics> =>
   using(subject(name), async (child) => {
-    await warmUp(child)
     const [runs, perSecond, seconds] = short ? [100, 20, 5] : [200, 50, 10]
     const deltas = perSecond * seconds
+    await warmUp(child, { deltas: perSecond * 2, perSecond, burst: 1 }, runs)
     const result = await deliver(child, { deltas, perSecond, burst: 1 }, runs, 1)
     return {
       "CPU us/delta": (result.cpu / (runs * deltas)) * 1e6,

@@ -19,6 +19,7 @@ import * as HttpServer from "../../../src/http/HttpServer.js"
 import type { Model, ModelPart } from "../../../src/model/Model.js"
 import * as ModelPull from "../../../src/model/ModelPull.js"
 import * as OpenAiCompatible from "../../../src/model/OpenAiCompatible.js"
+import * as Heap from "../../../src/node/Heap.js"
 import * as Runlet from "../../../src/node/Runlet.js"
 import { deltaText, type Plan, Source, type Subject } from "../Plan.js"
 
@@ -104,6 +105,7 @@ export const make = async (options: {
   const engine = Layer.provideMerge(Runlet.layer({ filename: file, limitUsers: false }), agent)
   const layer = HttpServer.layer({ port: 0, limits }).pipe(Layer.provide(Auth.layerNone), Layer.provideMerge(engine))
   const runtime = ManagedRuntime.make(layer)
+  await runtime.runPromise(Heap.tune)
   const port = await runtime.runPromise(
     Effect.map(PlatformServer.HttpServer, ({ address }) => (address._tag === "TcpAddress" ? address.port : 0))
   )
