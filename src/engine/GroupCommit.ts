@@ -29,12 +29,17 @@ export interface GroupCommit {
   readonly notify: (writer: RunWriter) => void
 }
 
-/**
- * Events of one transaction: beyond it the commit itself would hold up the event loop. A change of a run's row, above all
- * its end, costs as much as many events.
- */
+/** Events of one transaction: beyond it the commit itself would hold up the event loop. */
 const maxWeight = 5000
-const rowWeight = 100
+/** A change of a run's row costs as much as some events, and a turn or an answer that is stored whole as many. */
+const rowWeight = 10
+const wholeWeight = 50
+
+const weightOf = ({ events, set, turn }: Append): number => {
+  if (turn !== undefined || set?.assistantText !== undefined) return events.length + wholeWeight
+  return set === undefined ? events.length : events.length + rowWeight
+}
+
 const pageSize = 500
 /**
  * Where something new comes in every turn of the event loop, commits can only get along by being fewer: each one that
@@ -206,7 +211,7 @@ export const make = (
         writers.push(writer)
         batch.push(prepared)
         events += prepared.events.length
-        weight += prepared.events.length + (prepared.set === undefined ? 0 : rowWeight)
+        weight += weightOf(prepared)
       }
       if (batch.length > 0) {
         const begun = yield* elapsed

@@ -329,6 +329,7 @@ export const make = (sql: SqlClient.SqlClient, transaction: Transaction, clock: 
   const moveText = moveStatement(sql, clock)
   const plainMoveText = plainMoveStatement(sql, clock)
   const insertEvents = makeInsertEvents(sql)
+  const storeExtras = makeStoreExtras(sql)
 
   const refused = (append: EncodedAppend) =>
     Effect.map(
@@ -392,7 +393,7 @@ export const make = (sql: SqlClient.SqlClient, transaction: Transaction, clock: 
       Effect.zipRight(
         Effect.forEach(
           accepted.filter(({ append }) => hasExtras(append)),
-          ({ append }) => storeExtras(sql, append),
+          ({ append }) => storeExtras(connection, append),
           { discard: true }
         ),
         announce(noticeOf(accepted))
@@ -490,22 +491,24 @@ const hasExtras = ({ set, sides, turn }: EncodedAppend): boolean =>
   sides.length > 0 ||
   (set !== undefined && (set.assistantText !== undefined || Status.isEnded(set.status)))
 
-const storeExtras = (sql: SqlClient.SqlClient, { key, set, sides, turn }: EncodedAppend) =>
-  Effect.gen(function* () {
+/** What beside a run's row and events is stored with an append: a turn, sides, the text of its message, its end. */
+const makeStoreExtras = (sql: SqlClient.SqlClient) => {
+  const turnText = sql`INSERT INTO turns ${sql.insert({ run_key: 0, n: 0, seq: 0, turn: "", header: "" })}
+    ON CONFLICT (run_key, n) DO UPDATE SET seq = excluded.seq, turn = excluded.turn, header = excluded.header`.compile()[0]
+  const sideText = sql`INSERT INTO sides ${sql.insert({ run_key: 0, iteration: 0, data: "" })}
+    ON CONFLICT (run_key, iteration) DO UPDATE SET data = excluded.data`.compile()[0]
+  const messageText = sql`UPDATE messages SET content = ${""}
+    WHERE message_id = (SELECT assistant_message_id FROM runs WHERE key = ${0})`.compile()[0]
+  const endText = sql`UPDATE conversations SET updated_at = (SELECT updated_at FROM runs WHERE key = ${0})
+    WHERE conversation_id = (SELECT conversation_id FROM runs WHERE key = ${0})`.compile()[0]
+  return (connection: Connection, { key, set, sides, turn }: EncodedAppend): Effect.Effect<void, SqlError> => {
+    const all: Array<Effect.Effect<unknown, SqlError>> = []
     if (turn !== undefined) {
-      yield* sql`INSERT INTO turns ${sql.insert({ run_key: key, ...turn })}
-        ON CONFLICT (run_key, n) DO UPDATE SET seq = excluded.seq, turn = excluded.turn, header = excluded.header`
+      all.push(connection.executeRaw(turnText, [key, turn.n, turn.seq, turn.turn, turn.header]))
     }
-    for (const side of sides) {
-      yield* sql`INSERT INTO sides ${sql.insert({ run_key: key, ...side })}
-        ON CONFLICT (run_key, iteration) DO UPDATE SET data = excluded.data`
-    }
-    if (set?.assistantText !== undefined) {
-      yield* sql`UPDATE messages SET content = ${set.assistantText}
-        WHERE message_id = (SELECT assistant_message_id FROM runs WHERE key = ${key})`
-    }
-    if (set !== undefined && Status.isEnded(set.status)) {
-      yield* sql`UPDATE conversations SET updated_at = (SELECT updated_at FROM runs WHERE key = ${key})
-        WHERE conversation_id = (SELECT conversation_id FROM runs WHERE key = ${key})`
-    }
-  })
+    for (const { data, iteration } of sides) all.push(connection.executeRaw(sideText, [key, iteration, data]))
+    if (set?.assistantText !== undefined) all.push(connection.executeRaw(messageText, [set.assistantText, key]))
+    if (set !== undefined && Status.isEnded(set.status)) all.push(connection.executeRaw(endText, [key, key]))
+    return Effect.all(all, { discard: true })
+  }
+}
