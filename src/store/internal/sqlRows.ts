@@ -114,7 +114,12 @@ export interface RawEvent {
  * @since 0.1.0
  * @category events
  */
-export const toEvent = (raw: RawEvent): StoredEvent => ({ ...raw, createdAt: Number(raw.createdAt) })
+export const toEvent = ({ createdAt, json, seq, type }: RawEvent): StoredEvent => ({
+  seq,
+  type,
+  json,
+  createdAt: Number(createdAt)
+})
 
 /**
  * A conversation, with the newest run of it.
