@@ -63,7 +63,9 @@ describe("the fold", () => {
     ([log]) => {
       let state = empty
       let view = RunView.empty(empty.runId)
+      let firstTokenAt: number | undefined
       for (const { event, seq } of log) {
+        if (["text-delta", "reasoning-delta", "tool-call-start"].includes(event.type)) firstTokenAt ??= seq
         // Each delta as many, of which all but the first go on with its part.
         const all = "delta" in event ? [...event.delta].map((delta) => ({ ...event, delta })) : [event]
         for (const one of all.length === 0 ? [event] : all) {
@@ -71,6 +73,7 @@ describe("the fold", () => {
           state = RunState.reduce(state, envelope)
           view = RunView.reduce(view, envelope)
           expect(state).toMatchObject(JSON.parse(JSON.stringify(view)))
+          expect(state.firstTokenAt).toBe(firstTokenAt)
           expectLengths(state)
         }
       }

@@ -361,6 +361,16 @@ export const mutations = [
     ]
   },
   {
+    name: "SQL lets a fenced writer go on with an answer",
+    by: "store",
+    edits: [edit("store/internal/sqlAppend.ts", "WHERE key = ? AND epoch = ? AND", "WHERE key = ? AND epoch >= ? AND")]
+  },
+  {
+    name: "SQL stores a piece of an answer whose row was not moved",
+    by: "store",
+    edits: [edit("store/internal/sqlAppend.ts", "if (changes[index] === 1)", "if (changes[index] !== undefined)")]
+  },
+  {
     name: "no fence in SQLite",
     by: "store",
     edits: [

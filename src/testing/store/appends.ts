@@ -117,6 +117,46 @@ export const appends: ReadonlyArray<StoreCase> = [
   ),
 
   define(
+    "more of an answer is held to its epoch, its place and a run that goes on, as everything else",
+    Effect.gen(function* () {
+      const store = yield* RunStore
+      const runs = yield* Effect.all(Array.from({ length: 7 }, () => begin()))
+      const [done, broken] = runs
+      if (done === undefined || broken === undefined) return assert.fail("There is no run")
+      yield* end(done)
+      yield* append({
+        key: broken.key,
+        epoch: broken.epoch,
+        events: texts(1),
+        set: { status: "failed", recoverable: true }
+      })
+      const before = yield* Effect.forEach(runs, (run) => rowOf(run.key))
+      const seqs = yield* Effect.forEach(runs, (run) => seqsOf(run.key))
+      const at = 1_800_000_000_000
+      const batch = before.map(
+        ({ epoch, key, lastSeq }, index): Append => ({
+          key,
+          epoch: index === 2 ? epoch - 1 : index === 3 ? epoch + 1 : epoch,
+          expectedSeq: index === 4 ? lastSeq - 1 : index === 5 ? lastSeq + 1 : lastSeq,
+          events: [text("a", at), text("b", at)]
+        })
+      )
+      const outcomes = yield* store.append(batch)
+      assert.deepEqual(
+        outcomes.map(({ _tag }) => _tag),
+        ["Fenced", "Fenced", "Fenced", "Fenced", "Moved", "Moved", "Appended"]
+      )
+      for (const [index, row] of before.entries()) {
+        const stored = index === 6
+        const last = row.lastSeq + (stored ? 2 : 0)
+        const now = yield* rowOf(row.key)
+        assert.deepEqual(now, { ...row, lastSeq: last, updatedAt: stored ? at : row.updatedAt })
+        assert.deepEqual(yield* seqsOf(row.key), stored ? upTo(last) : seqs[index])
+      }
+    })
+  ),
+
+  define(
     "in a batch of many runs the refused ones drop out alone, and outcomes keep their order",
     Effect.gen(function* () {
       const store = yield* RunStore
