@@ -43,7 +43,6 @@ const maxStretches = 1_000
 const maxDelta = 65_536
 
 const pieces = (delta: string): ReadonlyArray<string> => {
-  if (delta.length <= maxDelta) return delta === "" ? [] : [delta]
   const out: Array<string> = []
   for (let from = 0; from < delta.length; ) {
     const end = from + maxDelta
@@ -104,6 +103,7 @@ class Translator {
       case "text-delta":
       case "reasoning-delta":
         if (this.isTooMany(part.id)) return
+        // Nearly every part: not worth an array.
         if (part.delta.length <= maxDelta) {
           if (part.delta !== "") events.push({ type: part.type, id: this.stretchId, delta: part.delta })
         } else {

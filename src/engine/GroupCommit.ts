@@ -29,9 +29,9 @@ export interface GroupCommit {
   readonly notify: (writer: RunWriter) => void
 }
 
-/** Events of one transaction: beyond it the commit itself would hold up the event loop. */
+/** What a transaction may weigh, in events: beyond it the commit itself would hold up the event loop. */
 const maxWeight = 5000
-/** A change of a run's row costs as much as some events, and a turn or an answer that is stored whole as many. */
+/** A change of a run's row weighs as much as some events; one that stores a turn or an answer whole as more of them. */
 const rowWeight = 10
 const wholeWeight = 50
 

@@ -7,10 +7,10 @@ import { setFlagsFromString } from "node:v8"
 import * as Effect from "effect/Effect"
 
 /**
- * Has V8 make all objects in the young generation. By itself it looks which places of the code make objects that survive,
- * and from then on makes theirs in the old one. A burst of runs is enough for that, and what is made for every piece of an
- * answer, and forgotten a moment later, is then left to the collections that stop the program for longest: with 200 runs
- * of 50 pieces a second they came every four seconds, and held up all answers by some 100 ms; without it, hardly ever.
+ * Has V8 no longer choose places of the code whose objects are made in the old generation at once. By itself it chooses
+ * those whose objects survive. A burst of runs is enough for that, and what is made for every piece of an answer, and
+ * forgotten a moment later, is then left to the collections that stop the program for longest: with 200 runs of 50 pieces
+ * a second they came every four seconds, and held up all answers by some 100 ms. Told not to choose, V8 had none in ten.
  *
  * `runlet serve` does it. It concerns all of a process, so a program that embeds the engine has to decide it: first
  * thing, before it serves. With the flag `--no-allocation-site-pretenuring`, `node` does the same.

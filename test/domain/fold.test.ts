@@ -58,6 +58,29 @@ describe("the transition table", () => {
 
 describe("the fold", () => {
   it.prop(
+    "says the same of a delta in pieces as of the whole",
+    [
+      Events.log,
+      FastCheck.stringMatching(/^[a-z]{1,9}$/),
+      FastCheck.constantFrom("text-delta" as const, "reasoning-delta" as const)
+    ],
+    ([log, text, type]) => {
+      const before = log.reduce(RunState.reduce, empty)
+      const fold = (deltas: ReadonlyArray<string>): RunState.RunState =>
+        deltas.reduce(
+          (state, delta) =>
+            RunState.reduce(state, { seq: state.seq + 1, event: { type, id: "new", delta }, createdAt: 1_000_000 }),
+          before
+        )
+      // The whole opens a part, and of its pieces all but the first go on with it.
+      const whole = fold([text])
+      const pieces = fold([...text])
+      expect({ ...pieces, seq: whole.seq }).toEqual(whole)
+    },
+    { fastCheck: { numRuns: 200 } }
+  )
+
+  it.prop(
     "shows of every log what the view's own fold shows, delta by delta",
     [Events.log],
     ([log]) => {

@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { RunEngine } from "../../src/engine/RunEngine.js"
 import type { ModelError, ModelPart } from "../../src/model/Model.js"
+import * as ModelPull from "../../src/model/ModelPull.js"
 import type { ScriptedModel } from "../../src/testing/ScriptedModel.js"
 import { alone, log, types, until } from "./support.js"
 
@@ -13,9 +14,34 @@ const finish: ModelPart = {
   reason: "stop",
   usage: { inputTokens: 1, outputTokens: 1, totalTokens: 2 }
 }
-const modelOf = (stream: () => Stream.Stream<ModelPart, ModelError>): ScriptedModel => ({ stream, requests: [] })
+type Parts = Stream.Stream<ModelPart, ModelError>
 
-describe("a provider", () => {
+describe.each([
+  ["a stream", (parts: Parts): Parts => parts],
+  ["a pull", (parts: Parts): Parts => ModelPull.stream(ModelPull.of(parts))]
+] as const)("a provider that is %s", (_, as) => {
+  const modelOf = (stream: () => Parts): ScriptedModel => ({ stream: () => as(stream()), requests: [] })
+
+  it.live.each([
+    [
+      "that throws",
+      () => {
+        throw new Error("a mistake")
+      }
+    ],
+    ["that dies at once", () => Stream.die(new Error("a mistake"))],
+    ["that dies in the middle", () => Stream.concat(Stream.make(say("one")), Stream.die(new Error("a mistake")))]
+  ] as const)("%s fails its run, which can be continued, and says nothing of why", ([, stream]) =>
+    Effect.gen(function* () {
+      const engine = yield* RunEngine
+      const { runId } = yield* engine.start({ message: "hi" })
+      const ended = yield* until(runId, ({ status }) => status === "failed")
+      expect(ended.error?.code).toBe("internal")
+      expect(ended.recoverable).toBe(true)
+      expect(JSON.stringify(yield* log(runId))).not.toContain("a mistake")
+    }).pipe(Effect.provide(alone({ model: modelOf(stream) })))
+  )
+
   it.live("is let go by a cancel, and what it says then is not heard", () => {
     let released = 0
     const model = modelOf(() =>

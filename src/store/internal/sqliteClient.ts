@@ -10,6 +10,7 @@ import type { Connection } from "@effect/sql/SqlConnection"
 import { SqlError } from "@effect/sql/SqlError"
 import * as Statement from "@effect/sql/Statement"
 import type * as Database from "better-sqlite3"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
@@ -18,23 +19,24 @@ import * as Repeat from "./sqlRepeat.js"
 
 type Row = Readonly<Record<string, unknown>>
 
-const attempt = <A>(message: string, run: () => A): Effect.Effect<A, SqlError> =>
-  Effect.suspend(() => {
+/** Whether integers are given as `bigint` is said by whoever asks. */
+const attempt = <A>(message: string, run: (safeIntegers: boolean) => A): Effect.Effect<A, SqlError> =>
+  Effect.withFiberRuntime((fiber) => {
     try {
-      return Effect.succeed(run())
+      return Effect.succeed(run(Context.get(fiber.currentContext, SqlClient.SafeIntegers)))
     } catch (cause) {
       return Effect.fail(new SqlError({ cause, message }))
     }
   })
 
+type Prepared<A> = (text: string, safeIntegers: boolean) => Database.Statement<Array<unknown>, A>
+
 /** What prepares a statement, or finds it prepared. The one that was prepared first makes room for another. */
-const preparing = <A>(db: Database.Database, ready: (statement: Database.Statement<Array<unknown>, A>) => void) => {
+const preparing = <A>(db: Database.Database, raw: boolean): Prepared<A> => {
   const statements = new Map<string, Database.Statement<Array<unknown>, A>>()
-  return (text: string): Database.Statement<Array<unknown>, A> => {
-    const found = statements.get(text)
-    if (found !== undefined) return found
+  const prepare = (text: string): Database.Statement<Array<unknown>, A> => {
     const statement = db.prepare<Array<unknown>, A>(text)
-    ready(statement)
+    if (statement.reader) statement.raw(raw)
     if (statements.size >= preparedStatements) {
       for (const first of statements.keys()) {
         statements.delete(first)
@@ -44,43 +46,39 @@ const preparing = <A>(db: Database.Database, ready: (statement: Database.Stateme
     statements.set(text, statement)
     return statement
   }
+  return (text, safeIntegers) => (statements.get(text) ?? prepare(text)).safeIntegers(safeIntegers)
 }
 
 const connect = (db: Database.Database): Connection => {
-  const ofRows = preparing<Row>(db, () => undefined)
-  const ofValues = preparing<ReadonlyArray<unknown>>(db, (statement) => {
-    if (statement.reader) statement.raw(true)
-  })
-  const rows = (text: string, params: ReadonlyArray<unknown>): ReadonlyArray<Row> => {
-    const statement = ofRows(text)
+  const ofRows = preparing<Row>(db, false)
+  const ofValues = preparing<ReadonlyArray<unknown>>(db, true)
+  const all = <A>(prepared: Prepared<A>, text: string, params: ReadonlyArray<unknown>, safeIntegers: boolean) => {
+    const statement = prepared(text, safeIntegers)
     if (statement.reader) return statement.all(...params)
     statement.run(...params)
     return []
   }
   const failed = "Failed to execute statement"
   const execute: Connection["execute"] = (text, params, transform) =>
-    attempt(failed, () => (transform === undefined ? rows(text, params) : transform(rows(text, params))))
+    attempt(failed, (safeIntegers) => {
+      const rows = all(ofRows, text, params, safeIntegers)
+      return transform === undefined ? rows : transform(rows)
+    })
   const connection: Connection = {
     execute,
     executeUnprepared: execute,
     executeRaw: (text, params) =>
-      attempt(failed, () => {
-        const statement = ofRows(text)
+      attempt(failed, (safeIntegers) => {
+        const statement = ofRows(text, safeIntegers)
         return statement.reader ? statement.all(...params) : statement.run(...params)
       }),
-    executeValues: (text, params) =>
-      attempt(failed, () => {
-        const statement = ofValues(text)
-        if (statement.reader) return statement.all(...params)
-        statement.run(...params)
-        return []
-      }),
+    executeValues: (text, params) => attempt(failed, (safeIntegers) => all(ofValues, text, params, safeIntegers)),
     executeStream: () => Stream.dieMessage("The rows of a SQLite file are not streamed")
   }
-  Repeat.provide(connection, (text, all) =>
+  Repeat.provide(connection, (text, lists) =>
     attempt(failed, () => {
-      const statement = ofRows(text)
-      return all.map((params) => statement.run(...params).changes)
+      const statement = ofRows(text, false)
+      return lists.map((params) => statement.run(...params).changes)
     })
   )
   return connection

@@ -23,7 +23,10 @@ class KeptDatabase extends Database {
   override prepare: Database.Database["prepare"] = (source: string) => keep(super.prepare(source))
   override pragma(source: string, options?: Database.PragmaOptions): unknown {
     const statement = this.prepare(`PRAGMA ${source}`)
-    return options?.simple === true ? statement.pluck().get() : statement.all()
+    const simple = options?.simple === true
+    if (statement.reader) return simple ? statement.pluck().get() : statement.all()
+    statement.run()
+    return simple ? undefined : []
   }
 }
 

@@ -41,18 +41,16 @@ const scripted: Model = {
         const usage = { inputTokens: 1, outputTokens: plan.deltas, totalTokens: plan.deltas + 1 }
         const finish: ModelPart = { type: "finish", reason: "stop", usage }
         let stop = (): void => undefined
+        let ended = false
         yield* Effect.addFinalizer(() => Effect.sync(() => stop()))
-        return Effect.async<Chunk.Chunk<ModelPart>>((resume) => {
-          stop = source.pull((texts) =>
-            resume(
-              Effect.succeed(
-                texts === undefined
-                  ? Chunk.of(finish)
-                  : Chunk.unsafeFromArray(texts.map((delta): ModelPart => ({ type: "text-delta", id: "0", delta })))
-              )
-            )
-          )
+        const more = Effect.async<Chunk.Chunk<ModelPart>>((resume) => {
+          stop = source.pull((texts) => {
+            ended = texts === undefined
+            const parts = texts?.map((delta): ModelPart => ({ type: "text-delta", id: "0", delta })) ?? [finish]
+            resume(Effect.succeed(Chunk.unsafeFromArray(parts)))
+          })
         })
+        return Effect.suspend(() => (ended ? Effect.succeed(undefined) : more))
       })
     )
 }
@@ -104,8 +102,8 @@ export const make = async (options: {
   ).pipe(Layer.provide(NodeHttpClient.layerUndici))
   const engine = Layer.provideMerge(Runlet.layer({ filename: file, limitUsers: false }), agent)
   const layer = HttpServer.layer({ port: 0, limits }).pipe(Layer.provide(Auth.layerNone), Layer.provideMerge(engine))
+  Effect.runSync(Heap.tune)
   const runtime = ManagedRuntime.make(layer)
-  await runtime.runPromise(Heap.tune)
   const port = await runtime.runPromise(
     Effect.map(PlatformServer.HttpServer, ({ address }) => (address._tag === "TcpAddress" ? address.port : 0))
   )
