@@ -31,8 +31,7 @@ const opened = new WeakMap<object, Effect.Effect<ModelPull, ModelError, Scope.Sc
  * @example
  * import * as Chunk from "effect/Chunk"
  * import * as Effect from "effect/Effect"
- * import type * as Model from "runlet/model/Model"
- * import * as ModelPull from "runlet/model/ModelPull"
+ * import { type Model, ModelPull } from "runlet"
  *
  * const parts: ReadonlyArray<Model.ModelPart> = [
  *   { type: "text-delta", id: "0", delta: "Hello" },

@@ -85,7 +85,7 @@ const providerAt = (baseUrl: string): string => {
  * @example
  * import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
  * import * as Effect from "effect/Effect"
- * import * as OpenAiCompatible from "runlet/model/OpenAiCompatible"
+ * import { OpenAiCompatible } from "runlet"
  *
  * const model = OpenAiCompatible.make({
  *   model: "llama3.2",

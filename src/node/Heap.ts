@@ -17,7 +17,7 @@ import * as Effect from "effect/Effect"
  *
  * @example
  * import * as Effect from "effect/Effect"
- * import * as Heap from "runlet/node/Heap"
+ * import { Heap } from "runlet/node"
  *
  * const main = Effect.zipRight(Heap.tune, Effect.log("ready"))
  *
