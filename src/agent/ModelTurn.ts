@@ -103,12 +103,7 @@ class Translator {
       case "text-delta":
       case "reasoning-delta":
         if (this.isTooMany(part.id)) return
-        // Nearly every part: not worth an array.
-        if (part.delta.length <= maxDelta) {
-          if (part.delta !== "") events.push({ type: part.type, id: this.stretchId, delta: part.delta })
-        } else {
-          for (const delta of pieces(part.delta)) events.push({ type: part.type, id: this.stretchId, delta })
-        }
+        for (const delta of pieces(part.delta)) events.push({ type: part.type, id: this.stretchId, delta })
         return
       case "tool-call-start": {
         if (this.calls.has(part.call)) return

@@ -1,7 +1,7 @@
 /**
  * Streams of a model's parts that need no stream to be read: who wants the next parts asks for them by an effect. For a
  * stream that is made here and read here, each piece costs that effect and nothing else, where the channel of a stream
- * costs as much for every piece as all that is done with it. To everybody else it is a stream as any other.
+ * costs as much for every piece as all that is done with it. To everybody else it is a stream like others.
  *
  * @since 0.1.0
  */

@@ -1,7 +1,7 @@
 /**
  * Group commit. One statement moves the rows of all runs of a batch that may be moved; what does not come back was
- * refused and drops out alone. The events of the others follow in inserts of many rows, so made that every statement is
- * prepared once. In a SQLite file, the rows of appends that are nothing but more of an answer are moved one by one.
+ * refused and drops out alone. The events of the others follow in inserts of many rows. In a SQLite file, the rows of
+ * appends that are nothing but more of an answer are moved one by one.
  *
  * @since 0.1.0
  */
@@ -16,8 +16,9 @@ import * as Option from "effect/Option"
 import * as Status from "../../domain/RunStatus.js"
 import type { ToolConflict } from "../../tool/Tool.js"
 import type { EncodedAppend, EncodedChange } from "../Encoded.js"
-import type { AppendOutcome, StoredEvent } from "../RunStore.js"
+import type { AppendOutcome } from "../RunStore.js"
 import { program, type SqlClock } from "./sqlClock.js"
+import * as SqlEvents from "./sqlEvents.js"
 import * as Locks from "./sqlLocks.js"
 import type { Announce, Notice } from "./sqlNotices.js"
 import * as Repeat from "./sqlRepeat.js"
@@ -128,75 +129,8 @@ const batchSource = (sql: SqlClient.SqlClient, names: ReadonlyArray<string>): Fr
   })
 }
 
-/** A run's events and the seq before the first of them. */
-interface Placed {
-  readonly key: number
-  readonly after: number
-  readonly events: ReadonlyArray<Omit<StoredEvent, "seq">>
-}
-
-/**
- * Makes the function that inserts events: in one statement of columns where a database takes arrays, and otherwise in
- * statements of fixed sizes.
- *
- * @since 0.1.0
- * @category statements
- */
-export const makeInsertEvents = (sql: SqlClient.SqlClient): InsertEvents =>
-  sql.onDialectOrElse({ pg: () => insertColumnsOf(sql), orElse: () => insertRowsOf(sql) })
-
-type InsertEvents = (connection: Connection, placed: ReadonlyArray<Placed>) => Effect.Effect<void, SqlError>
-
-const insertColumnsOf = (sql: SqlClient.SqlClient): InsertEvents => {
-  const text = sql`INSERT INTO events (run_key, seq, type, json, created_at) SELECT * FROM unnest(
-    CAST(${""} AS BIGINT[]), CAST(${""} AS BIGINT[]), CAST(${""} AS TEXT[]), CAST(${""} AS TEXT[]), CAST(${""} AS BIGINT[])
-  )`.compile()[0]
-  return (connection, placed) => {
-    const rows = placed.flatMap(({ after, events, key }) =>
-      events.map((event, index) => ({ ...event, key, seq: after + index + 1 }))
-    )
-    if (rows.length === 0) return Effect.void
-    const columns = [
-      rows.map(({ key }) => key),
-      rows.map(({ seq }) => seq),
-      rows.map(({ type }) => type),
-      rows.map(({ json }) => json),
-      rows.map(({ createdAt }) => createdAt)
-    ]
-    return Effect.asVoid(connection.execute(text, columns, undefined))
-  }
-}
-
-const insertSizes = [500, 50, 5, 1] as const
-const insertWidth = 5
-
-const insertRowsOf = (sql: SqlClient.SqlClient): InsertEvents => {
-  const blank = { run_key: 0, seq: 0, type: "", json: "", created_at: 0 }
-  const statements = insertSizes.map((size) => {
-    const rows = Array.from({ length: size }, () => blank)
-    return { size, text: sql`INSERT INTO events ${sql.insert(rows)}`.compile()[0] }
-  })
-  return (connection, placed) => {
-    const values: Array<string | number> = []
-    for (const { after, events, key } of placed) {
-      for (const [index, event] of events.entries()) {
-        values.push(key, after + index + 1, event.type, event.json, event.createdAt)
-      }
-    }
-    const inserts: Array<Effect.Effect<unknown, SqlError>> = []
-    let start = 0
-    for (const { size, text } of statements) {
-      const width = size * insertWidth
-      for (; values.length - start >= width; start += width) {
-        inserts.push(connection.execute(text, values.slice(start, start + width), undefined))
-      }
-    }
-    return Effect.all(inserts, { discard: true })
-  }
-}
-
 /** An append whose row was moved. */
-interface Accepted extends Placed {
+interface Accepted extends SqlEvents.Placed {
   readonly append: EncodedAppend
 }
 
@@ -328,8 +262,8 @@ export const plainMoveStatement = (sql: SqlClient.SqlClient, clock: SqlClock = p
 export const make = (sql: SqlClient.SqlClient, transaction: Transaction, clock: SqlClock, announce: Announce) => {
   const moveText = moveStatement(sql, clock)
   const plainMoveText = plainMoveStatement(sql, clock)
-  const insertEvents = makeInsertEvents(sql)
-  const storeExtras = makeStoreExtras(sql)
+  const insertEvents = SqlEvents.make(sql)
+  const extrasOf = makeExtras(sql)
 
   const refused = (append: EncodedAppend) =>
     Effect.map(
@@ -391,9 +325,8 @@ export const make = (sql: SqlClient.SqlClient, transaction: Transaction, clock: 
     Effect.zipRight(
       insertEvents(connection, accepted),
       Effect.zipRight(
-        Effect.forEach(
-          accepted.filter(({ append }) => hasExtras(append)),
-          ({ append }) => storeExtras(connection, append),
+        Effect.all(
+          accepted.flatMap(({ append }) => extrasOf(connection, append)),
           { discard: true }
         ),
         announce(noticeOf(accepted))
@@ -486,13 +419,8 @@ const noticeOf = (accepted: ReadonlyArray<Accepted>): Notice => ({
   left: accepted.some(({ append: { set } }) => set?.lease === null && Status.isExecuting(set.status))
 })
 
-const hasExtras = ({ set, sides, turn }: EncodedAppend): boolean =>
-  turn !== undefined ||
-  sides.length > 0 ||
-  (set !== undefined && (set.assistantText !== undefined || Status.isEnded(set.status)))
-
 /** What beside a run's row and events is stored with an append: a turn, sides, the text of its message, its end. */
-const makeStoreExtras = (sql: SqlClient.SqlClient) => {
+const makeExtras = (sql: SqlClient.SqlClient) => {
   const turnText = sql`INSERT INTO turns ${sql.insert({ run_key: 0, n: 0, seq: 0, turn: "", header: "" })}
     ON CONFLICT (run_key, n) DO UPDATE SET seq = excluded.seq, turn = excluded.turn, header = excluded.header`.compile()[0]
   const sideText = sql`INSERT INTO sides ${sql.insert({ run_key: 0, iteration: 0, data: "" })}
@@ -501,7 +429,10 @@ const makeStoreExtras = (sql: SqlClient.SqlClient) => {
     WHERE message_id = (SELECT assistant_message_id FROM runs WHERE key = ${0})`.compile()[0]
   const endText = sql`UPDATE conversations SET updated_at = (SELECT updated_at FROM runs WHERE key = ${0})
     WHERE conversation_id = (SELECT conversation_id FROM runs WHERE key = ${0})`.compile()[0]
-  return (connection: Connection, { key, set, sides, turn }: EncodedAppend): Effect.Effect<void, SqlError> => {
+  return (
+    connection: Connection,
+    { key, set, sides, turn }: EncodedAppend
+  ): ReadonlyArray<Effect.Effect<unknown, SqlError>> => {
     const all: Array<Effect.Effect<unknown, SqlError>> = []
     if (turn !== undefined) {
       all.push(connection.executeRaw(turnText, [key, turn.n, turn.seq, turn.turn, turn.header]))
@@ -509,6 +440,6 @@ const makeStoreExtras = (sql: SqlClient.SqlClient) => {
     for (const { data, iteration } of sides) all.push(connection.executeRaw(sideText, [key, iteration, data]))
     if (set?.assistantText !== undefined) all.push(connection.executeRaw(messageText, [set.assistantText, key]))
     if (set !== undefined && Status.isEnded(set.status)) all.push(connection.executeRaw(endText, [key, key]))
-    return Effect.all(all, { discard: true })
+    return all
   }
 }

@@ -9,8 +9,8 @@ import type { SqlError } from "@effect/sql/SqlError"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { EncodedCreate, EncodedCreateOutcome } from "../Encoded.js"
-import { makeInsertEvents } from "./sqlAppend.js"
 import type { SqlClock } from "./sqlClock.js"
+import * as SqlEvents from "./sqlEvents.js"
 import * as Locks from "./sqlLocks.js"
 import type { Announce } from "./sqlNotices.js"
 import * as Room from "./sqlRoom.js"
@@ -31,7 +31,7 @@ interface Place {
  */
 export const make = (sql: SqlClient.SqlClient, transaction: Transaction, clock: SqlClock, announce: Announce) => {
   const columns = sql.literal(runColumns)
-  const insertEvents = makeInsertEvents(sql)
+  const insertEvents = SqlEvents.make(sql)
   const shared = Locks.areNeeded(sql)
 
   const used = ({ idempotency, userId }: EncodedCreate) =>
