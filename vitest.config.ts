@@ -20,6 +20,7 @@ export default defineConfig({
       "node_modules/**",
       ...(process.env.RUNLET_FLEET === "all" ? [] : ["test/fleet/scenarios/**"])
     ],
+    setupFiles: ["test/dice.ts"],
     globalSetup: ["test/postgres/support/global.ts"],
     testTimeout: 60_000,
     hookTimeout: 60_000,

@@ -2,6 +2,7 @@
 // Each round prints its seed; `RUNLET_SEED` with that seed repeats it.
 import { spawnSync } from "node:child_process"
 import { randomInt } from "node:crypto"
+import { readdirSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 
@@ -11,6 +12,13 @@ if (!Number.isFinite(minutes) || minutes <= 0) {
   process.stderr.write("Usage: npm run soak [minutes]\n")
   process.exit(2)
 }
+
+/** Files whose properties name no seed of their own (see `test/dice.ts`); those of whole runs are in the list below. */
+const properties = readdirSync(join(root, "test"), { recursive: true })
+  .map((file) => join("test", String(file)))
+  .filter((file) => /\.test\.tsx?$/.test(file) && !/^test.(?:bench|providers|testing)/.test(file))
+  .filter((file) => /\b(?:it|effect|scoped)\.prop\(|FastCheck\.assert\(/.test(readFileSync(join(root, file), "utf8")))
+
 const until = Date.now() + minutes * 60_000
 do {
   const seed = process.env.RUNLET_SEED ?? String(randomInt(1, 2 ** 31))
@@ -31,6 +39,7 @@ do {
     [
       vitest,
       "run",
+      ...properties,
       "test/testing",
       "test/kill/kill.test.ts",
       "test/kill/minute.test.ts",

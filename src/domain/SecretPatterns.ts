@@ -21,13 +21,8 @@ export const marker = "[redacted]"
  */
 export type Range = readonly [from: number, to: number]
 
-/**
- * A text without its escapes, and where each of its code units stood.
- *
- * @since 0.1.0
- * @category models
- */
-export interface Plain {
+/** A text without its escapes, and where each of its code units stood. */
+interface Plain {
   readonly text: string
   readonly at: (index: number) => number
 }
@@ -56,26 +51,25 @@ export const minLength = 8
 
 const quoted = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&")
 
-/** In strings of JSON, at any depth of quoting, and in addresses. */
-const escapes = /\\+(?:u([0-9a-fA-F]{4})|(["'\\/bfnrt])?)|%([2-7][0-9A-Fa-f])/g
+const inStrings = /\\+(?:u(?<unicode>[0-9a-fA-F]{4})|(?<letter>["'\\/bfnrt])?)/g
+const inAddresses = /%(?<percent>[2-7][0-9A-Fa-f])/g
+const escapes = new RegExp(`${inStrings.source}|${inAddresses.source}`, "g")
 const controls: { readonly [letter: string]: string } = { b: "\b", f: "\f", n: "\n", r: "\r", t: "\t" }
 
 const asItIs = (text: string): Plain => ({ text, at: (index) => index })
 
-/** A secret may have such characters itself, so a text with escapes is read both ways. */
+/** A secret may have such characters itself, or end in the middle of what its text goes on with: every way is read. */
 const readings = (text: string): ReadonlyArray<Plain> => {
-  const once = plain(text)
-  return once.text === text ? [once] : [asItIs(text), once]
+  const [strings, addresses] = [text.includes("\\"), text.includes("%")]
+  return [
+    asItIs(text),
+    ...(strings ? [without(text, inStrings)] : []),
+    ...(addresses ? [without(text, inAddresses)] : []),
+    ...(strings && addresses ? [without(text, escapes)] : [])
+  ]
 }
 
-/**
- * The text without its escapes.
- *
- * @since 0.1.0
- * @category texts
- */
-export const plain = (text: string): Plain => {
-  if (!text.includes("\\") && !text.includes("%")) return asItIs(text)
+const without = (text: string, escapes: RegExp): Plain => {
   let out = ""
   const places: Array<number> = []
   const add = (piece: string, from: number, step: number) => {
@@ -84,20 +78,28 @@ export const plain = (text: string): Plain => {
   }
   let done = 0
   for (const match of text.matchAll(escapes)) {
-    const [whole, unicode, letter, percent] = match
+    const { letter = "\\", percent, unicode = percent } = match.groups ?? {}
     add(text.slice(done, match.index), done, 1)
-    const code = unicode ?? percent
     add(
-      code === undefined ? (controls[letter ?? ""] ?? letter ?? "\\") : String.fromCharCode(Number.parseInt(code, 16)),
+      unicode === undefined ? (controls[letter] ?? letter) : String.fromCharCode(Number.parseInt(unicode, 16)),
       match.index,
       0
     )
-    done = match.index + whole.length
+    done = match.index + match[0].length
   }
   add(text.slice(done), done, 1)
   places.push(text.length)
   return { text: out, at: (index) => places[index] ?? text.length }
 }
+
+/**
+ * The text without its escapes.
+ *
+ * @since 0.1.0
+ * @category texts
+ */
+export const plain = (text: string): string =>
+  text.includes("\\") || text.includes("%") ? without(text, escapes).text : text
 
 /** An escape that the end of the text cuts off. A run of backslashes is looked at once. */
 const cutEscape = /(?:(?<!\\)\\+(?:u[0-9a-fA-F]{0,3})?|%[2-7]?)$/
@@ -130,8 +132,15 @@ const firstStep = 3
 
 const inQuotes = (text: string): string => JSON.stringify(text).slice(1, -1)
 
-/** A backslash of a value itself looks like the beginning of an escape, so such a value is looked for in both forms. */
-const spellings = (value: string): ReadonlyArray<string> => (value.includes("\\") ? [value, inQuotes(value)] : [value])
+/**
+ * A value that has what looks like an escape itself is not what its text becomes without escapes. So it is also looked for
+ * as it would be read then, and in quotes, because nothing that remembers how it was written is left where that is short.
+ */
+const spellings = (value: string): ReadonlyArray<string> => [
+  value,
+  inQuotes(value),
+  ...[plain(value)].filter((text) => text.length >= minLength)
+]
 
 const ofValue = (value: string): Shape => {
   const more = (kept: number, length: number) => `${quoted(value.slice(0, kept))}[\\s\\S]{0,${length - kept}}$`

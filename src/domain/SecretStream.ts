@@ -97,7 +97,7 @@ export class SecretStream {
   private keep(told: string, length: number): void {
     this.depth = Math.max(context, length)
     this.passed = told.slice(-this.depth)
-    const { text } = plain(this.passed)
+    const text = plain(this.passed)
     this.before = text.charCodeAt(text.length - 2)
     this.last = text.charCodeAt(text.length - 1)
   }
