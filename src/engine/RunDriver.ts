@@ -95,6 +95,8 @@ export const drive = (env: Environment, active: ActiveRun, mode: Mode): Effect.E
   }).pipe(
     Effect.provideService(IdGenerator, env.ids),
     Effect.catchAllCause((cause) => (Cause.isInterruptedOnly(cause) ? Effect.interrupt : afterFault(active, cause))),
+    // Why it was interrupted may be about to be written.
+    Effect.onInterrupt(() => Effect.ignore(active.writer.settled)),
     (work) => Spans.working(env.recorder, active.span, () => active.writer.state, work)
   )
 

@@ -172,10 +172,11 @@ export const make = (
             Effect.suspend(() => {
               if (writer.isClosed) return Effect.void
               // Left without an end: a drain, or a fault that could not be written. What was produced is stored, and
-              // somebody else goes on from there.
-              return Effect.ignore(writer.settled).pipe(
+              // somebody else goes on from there. What closes the writer meanwhile is an end, or somebody else already.
+              return writer.settled.pipe(
                 Effect.tap(() => Effect.sync(() => writer.close("This process stopped working on the run."))),
-                Effect.zipRight(Effect.ignore(store.release({ key: row.key, epoch: row.epoch })))
+                Effect.zipRight(store.release({ key: row.key, epoch: row.epoch })),
+                Effect.ignore
               )
             })
           )
@@ -238,15 +239,20 @@ export const make = (
           : Effect.catchTag(active.writer.transact(decide), "WriterClosed", () => elsewhere)
       })
 
+    // What produces is stopped while the end is being stored: nobody pays for what is cut off. Should storing fail for
+    // good, the writer is closed and the run is left to recovery in any case.
     const end: Supervisor["end"] = (run, events) =>
-      transact(
-        run,
-        (state) => {
-          const all = events(state)
-          return all === undefined ? undefined : { events: all, giveUp: true }
-        },
-        { take: true }
-      ).pipe(
+      stop(run.key).pipe(
+        Effect.zipRight(
+          transact(
+            run,
+            (state) => {
+              const all = events(state)
+              return all === undefined ? undefined : { events: all, giveUp: true }
+            },
+            { take: true }
+          )
+        ),
         Effect.catchIf(
           (error) => error.reason === "corrupt",
           (error) =>
@@ -255,6 +261,7 @@ export const make = (
               Effect.map(store.row(run.key), (row): Decided => ({ written: true, state: unreadable(run.runId, row) }))
             )
         ),
+        // Also what began meanwhile.
         Effect.tap(() => stop(run.key)),
         Effect.tap(() => Effect.sync(poke))
       )

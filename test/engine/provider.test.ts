@@ -1,10 +1,13 @@
 /** What becomes of a provider's stream when the run goes on without it, and of the run when the provider misbehaves. */
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import { RunEngine } from "../../src/engine/RunEngine.js"
 import type { ModelError, ModelPart } from "../../src/model/Model.js"
 import * as ModelPull from "../../src/model/ModelPull.js"
+import * as MemoryStore from "../../src/store/MemoryStore.js"
+import { RunStore } from "../../src/store/RunStore.js"
 import type { ScriptedModel } from "../../src/testing/ScriptedModel.js"
 import { alone, log, types, until } from "./support.js"
 
@@ -65,6 +68,38 @@ describe.each([
       expect(events.at(-1)?.type).toBe("cancelled")
       expect(types(events).filter((type) => type === "cancelled")).toHaveLength(1)
     }).pipe(Effect.provide(alone({ model })))
+  })
+
+  it.live("is let go while the cancel is still being stored", () => {
+    let released = false
+    const model = modelOf(() =>
+      Stream.concat(Stream.make(say("one")), Stream.never).pipe(Stream.ensuring(Effect.sync(() => (released = true))))
+    )
+    const gate = Effect.unsafeMakeLatch(true)
+    const store = Layer.effect(
+      RunStore,
+      Effect.map(RunStore, (store) =>
+        RunStore.of({ ...store, append: (batch) => Effect.zipRight(gate.await, store.append(batch)) })
+      )
+    ).pipe(Layer.provide(MemoryStore.layerProcess))
+    return Effect.gen(function* () {
+      const engine = yield* RunEngine
+      const { runId } = yield* engine.start({ message: "hi" })
+      yield* until(runId, (snapshot) => snapshot.status === "streaming")
+      yield* gate.close
+      const answer = yield* Effect.fork(engine.cancel(runId))
+      yield* Effect.iterate(0, {
+        while: (n) => !released && n < 500,
+        body: (n) => Effect.delay(Effect.succeed(n + 1), 10)
+      })
+      expect(released).toBe(true)
+      expect((yield* engine.snapshot(runId)).status).toBe("streaming")
+      yield* gate.open
+      expect((yield* answer).status).toBe("cancelled")
+      expect(types(yield* log(runId)).filter((type) => type === "cancelled" || type === "run-resumed")).toEqual([
+        "cancelled"
+      ])
+    }).pipe(Effect.provide(alone({ model, store })))
   })
 
   it.live("is not heard after its finish", () => {
