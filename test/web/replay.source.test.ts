@@ -231,11 +231,22 @@ describe("a text in pieces", () => {
     ).toBe(text)
   })
 
-  it.prop("changes at its end only, when it grows", [texts, FastCheck.nat()], ([text, at]) => {
-    const before = Blocks.split(text.slice(0, at % (text.length + 1)))
-    const after = Blocks.split(text)
-    expect(after.slice(0, Math.max(0, before.length - 1))).toEqual(before.slice(0, -1))
-  })
+  const grown: ReadonlyArray<readonly [text: string, at: number]> = [
+    ["- a\n\n- b", 6],
+    ["- a\n\n10. b", 7],
+    ["- a\n\n1 b", 6]
+  ]
+
+  it.prop(
+    "changes at its end only, when it grows",
+    [texts, FastCheck.nat()],
+    ([text, at]) => {
+      const before = Blocks.split(text.slice(0, at % (text.length + 1)))
+      const after = Blocks.split(text)
+      expect(after.slice(0, Math.max(0, before.length - 1))).toEqual(before.slice(0, -1))
+    },
+    { fastCheck: { examples: grown.map(([text, at]) => [text, at]) } }
+  )
 
   it("keeps lists and code together, and cuts what is too long without breaking the code", () => {
     expect(Blocks.split("- a\n\n- b\n\nnext").map(({ text }) => text)).toEqual(["- a\n\n- b\n\n", "next"])

@@ -21,6 +21,8 @@ const longest = 6000
 
 const fenceOf = (line: string): string | undefined => /^ {0,3}(`{3,}|~{3,})/.exec(line)?.[1]
 const isItem = (line: string): boolean => /^\s*([-*+]|\d{1,9}[.)])\s/.test(line)
+/** What a growing text ends with may become one: it stays with its list until that is known. */
+const mayBecomeItem = (line: string): boolean => /^\s*([-*+]|\d{1,9}[.)]?)$/.test(line)
 
 /**
  * The pieces of a text, which together are the text: paragraphs, lists, tables, blocks of code.
@@ -55,7 +57,7 @@ export const split = (text: string): ReadonlyArray<Block> => {
     } else if (line.trim() === "") {
       blank = true
     } else {
-      const goesOn = list && (isItem(line) || /^\s/.test(line))
+      const goesOn = list && (isItem(line) || /^\s/.test(line) || (newline === -1 && mayBecomeItem(line)))
       if (blank && !goesOn) cut(at)
       blank = false
       if (at === begin) list = isItem(line)
