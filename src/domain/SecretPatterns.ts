@@ -3,6 +3,7 @@
  *
  * @since 0.1.0
  */
+import { begunReadings, type Reading, readings } from "./SecretReadings.js"
 import type { Shape } from "./SecretShapes.js"
 
 /**
@@ -20,12 +21,6 @@ export const marker = "[redacted]"
  * @category models
  */
 export type Range = readonly [from: number, to: number]
-
-/** A text without its escapes, and where each of its code units stood. */
-interface Plain {
-  readonly text: string
-  readonly at: (index: number) => number
-}
 
 /**
  * - `suspicious`: whether there may be a secret in a text that goes on from two code units. One look at each character
@@ -50,59 +45,6 @@ export interface Patterns {
 export const minLength = 8
 
 const quoted = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&")
-
-const inStrings = /\\+(?:u(?<unicode>[0-9a-fA-F]{4})|(?<letter>["'\\/bfnrt])?)/g
-const inAddresses = /%(?<percent>[2-7][0-9A-Fa-f])/g
-const escapes = new RegExp(`${inStrings.source}|${inAddresses.source}`, "g")
-const controls: { readonly [letter: string]: string } = { b: "\b", f: "\f", n: "\n", r: "\r", t: "\t" }
-
-const asItIs = (text: string): Plain => ({ text, at: (index) => index })
-
-/** A secret may have such characters itself, or end in the middle of what its text goes on with: every way is read. */
-const readings = (text: string): ReadonlyArray<Plain> => {
-  const [strings, addresses] = [text.includes("\\"), text.includes("%")]
-  return [
-    asItIs(text),
-    ...(strings ? [without(text, inStrings)] : []),
-    ...(addresses ? [without(text, inAddresses)] : []),
-    ...(strings && addresses ? [without(text, escapes)] : [])
-  ]
-}
-
-const without = (text: string, escapes: RegExp): Plain => {
-  let out = ""
-  const places: Array<number> = []
-  const add = (piece: string, from: number, step: number) => {
-    for (let i = 0; i < piece.length; i++) places.push(from + i * step)
-    out += piece
-  }
-  let done = 0
-  for (const match of text.matchAll(escapes)) {
-    const { letter = "\\", percent, unicode = percent } = match.groups ?? {}
-    add(text.slice(done, match.index), done, 1)
-    add(
-      unicode === undefined ? (controls[letter] ?? letter) : String.fromCharCode(Number.parseInt(unicode, 16)),
-      match.index,
-      0
-    )
-    done = match.index + match[0].length
-  }
-  add(text.slice(done), done, 1)
-  places.push(text.length)
-  return { text: out, at: (index) => places[index] ?? text.length }
-}
-
-/**
- * The text without its escapes.
- *
- * @since 0.1.0
- * @category texts
- */
-export const plain = (text: string): string =>
-  text.includes("\\") || text.includes("%") ? without(text, escapes).text : text
-
-/** An escape that the end of the text cuts off. A run of backslashes is looked at once. */
-const cutEscape = /(?:(?<!\\)\\+(?:u[0-9a-fA-F]{0,3})?|%[2-7]?)$/
 
 const keyBegin = /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----/g
 const keyEnd = /-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----/g
@@ -132,34 +74,48 @@ const firstStep = 3
 
 const inQuotes = (text: string): string => JSON.stringify(text).slice(1, -1)
 
-/**
- * A value that has what looks like an escape itself is not what its text becomes without escapes. So it is also looked for
- * as it would be read then, and in quotes, because nothing that remembers how it was written is left where that is short.
- */
-const spellings = (value: string): ReadonlyArray<string> => [
-  value,
-  inQuotes(value),
-  ...[plain(value)].filter((text) => text.length >= minLength)
+/** The same in a form, where a space is a plus. */
+const spellings = (value: string): ReadonlyArray<string> => [value, value.replaceAll(" ", "+")]
+
+/** What the beginning of a value looks like in strings, of which some escape more than others. */
+const writtenBegin = (begin: string): ReadonlyArray<string> => [
+  begin,
+  ...[inQuotes(begin), inQuotes(begin).replace(/[/']/g, "\\$&")].flatMap((once) => {
+    const twice = inQuotes(once)
+    return [once, twice, inQuotes(twice)]
+  }),
+  ...begin.split("").flatMap((unit) => {
+    const code = `u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`
+    return [code, `u${code.slice(1).toUpperCase()}`]
+  })
 ]
 
-const ofValue = (value: string): Shape => {
+const ofValue = (value: string): Pick<Shape, "begun" | "trigrams"> => {
   const more = (kept: number, length: number) => `${quoted(value.slice(0, kept))}[\\s\\S]{0,${length - kept}}$`
   const short = more(firstStep, minLength - 1)
   return {
-    trigrams: [value, inQuotes(value), inQuotes(inQuotes(value))].map((_) => _.slice(0, firstStep)),
-    whole: quoted(value),
+    trigrams: writtenBegin(value.slice(0, firstStep)),
     begun: value.length > minLength ? `(?:${short}|${more(minLength, value.length - 1)})` : short
   }
 }
 
-const escaped: ReadonlyArray<string> = [
+/** The first three characters of an escape, and of the key that a file may begin with. */
+const begins: ReadonlyArray<string> = [
+  "--B",
   "u00",
-  ..."234567".split("").flatMap((high) => "0123456789abcdefABCDEF".split("").map((low) => `%${high}${low}`))
+  ..."01234567cdefCDEF".split("").flatMap((high) => "0123456789abcdefABCDEF".split("").map((low) => `%${high}${low}`))
 ]
 
 /** A table of as many bits as three code units of seven bits leave after some folding. */
 const size = 1 << 15
 const slot = (a: number, b: number, c: number): number => ((a << 10) ^ (b << 5) ^ c) & (size - 1)
+
+/** Where a value stands in a text, from some place on. */
+const placesOf = (value: string, text: string, from = 0): ReadonlyArray<number> => {
+  const places: Array<number> = []
+  for (let at = text.indexOf(value, from); at !== -1; at = text.indexOf(value, at + 1)) places.push(at)
+  return places
+}
 
 const noWords = /(?!)/g
 
@@ -181,40 +137,40 @@ export const compile = (options: {
   readonly forms: ReadonlyArray<Shape>
   readonly labels: ReadonlyArray<Shape>
 }): Patterns => {
-  // Of two that begin alike the longer one is the secret.
-  const values = [...new Set(options.values.flatMap(spellings))].sort((a, b) => b.length - a.length)
-  const exact = [...values.map(ofValue), ...options.forms]
+  const values = [...new Set(options.values.flatMap(spellings))]
+  const named = values.map(ofValue)
   const groups = [
-    { shapes: exact, flags: "g", reach: Number.POSITIVE_INFINITY },
-    { shapes: options.labels, flags: "gi", reach: labelReach }
-  ].map(({ flags, reach, shapes }) => ({
+    { shapes: options.forms, others: named, flags: "g", reach: Number.POSITIVE_INFINITY },
+    { shapes: options.labels, others: [], flags: "gi", reach: labelReach }
+  ].map(({ flags, others, reach, shapes }) => ({
     whole: joined(
       shapes.map((_) => _.whole),
       flags
     ),
     begun: joined(
-      shapes.map((_) => _.begun),
+      [...others, ...shapes].map((_) => _.begun),
       flags
     ),
     reach
   }))
   const table = new Uint8Array(size)
-  for (const trigram of [...exact, ...options.labels].flatMap((_) => _.trigrams).concat(escaped, "--B")) {
+  for (const trigram of [...named, ...options.forms, ...options.labels].flatMap((_) => _.trigrams).concat(begins)) {
     table[slot(trigram.charCodeAt(0), trigram.charCodeAt(1), trigram.charCodeAt(2))] = 1
   }
-  const longest = values[0]?.length ?? 0
+  /** Every place of every value: one may begin in the middle of another one, and of itself. */
+  const whole = (text: string): ReadonlyArray<Range> =>
+    values.flatMap((value) => placesOf(value, text).map((at) => [at, at + value.length] as const))
 
-  /** Where the text ends in the middle of a value. */
-  const cutOff = (text: string): ReadonlyArray<Range> => {
-    const end = text.slice(Math.max(0, text.length - longest + 1))
-    return values.flatMap((value) => {
-      const at = end.lastIndexOf(value.slice(0, minLength))
-      return at !== -1 && value.startsWith(end.slice(at)) ? [[text.length - end.length + at, text.length] as const] : []
+  /** Where a text ends in the middle of a value. */
+  const cutOff = ({ at, text }: Reading): ReadonlyArray<number> =>
+    values.flatMap((value) => {
+      const from = Math.max(0, text.length - value.length + 1)
+      const place = placesOf(value.slice(0, minLength), text, from).find((place) => value.startsWith(text.slice(place)))
+      return place === undefined ? [] : [at(place)]
     })
-  }
 
-  const found = ({ at, text }: Plain, complete: boolean): ReadonlyArray<Range> => {
-    const ranges: Array<Range> = [...privateKeys(text).ranges, ...(complete ? cutOff(text) : [])]
+  const found = ({ at, text }: Reading): ReadonlyArray<Range> => {
+    const ranges: Array<Range> = [...privateKeys(text).ranges, ...whole(text)]
     for (const { whole } of groups) {
       for (const match of text.matchAll(whole)) {
         const kept = match.slice(1).find((group) => group !== undefined)?.length ?? 0
@@ -224,19 +180,16 @@ export const compile = (options: {
     return ranges.map(([from, to]) => [at(from), at(to)])
   }
 
-  const begun = ({ at, text }: Plain): number => {
-    // What an escape will be that is not complete, is not known: it counts as nothing yet.
-    const end = text.search(cutEscape)
-    const known = end === -1 ? text : text.slice(0, end)
+  const begun = ({ at, text }: Reading): number => {
     const indices = [
       ...groups.map(({ begun, reach }) => {
-        begun.lastIndex = Math.max(0, known.length - reach)
-        return begun.exec(known)?.index ?? -1
+        begun.lastIndex = Math.max(0, text.length - reach)
+        return begun.exec(text)?.index ?? -1
       }),
-      known.search(keyHeaderCut),
-      privateKeys(known).open ?? -1
+      text.search(keyHeaderCut),
+      privateKeys(text).open ?? -1
     ].filter((index) => index !== -1)
-    return at(Math.min(known.length, ...indices))
+    return at(Math.min(text.length, ...indices))
   }
 
   return {
@@ -252,10 +205,11 @@ export const compile = (options: {
       return false
     },
     find: (text, complete) =>
-      readings(text)
-        .flatMap((reading) => found(reading, complete))
-        .sort(([a], [b]) => a - b),
-    begun: (text) => Math.min(...readings(text).map(begun))
+      [
+        ...readings(text).flatMap(found),
+        ...(complete ? begunReadings(text).flatMap(cutOff) : []).map((from) => [from, text.length] as const)
+      ].sort(([a], [b]) => a - b),
+    begun: (text) => Math.min(...begunReadings(text).map(begun))
   }
 }
 

@@ -4,7 +4,7 @@
  *
  * @since 0.1.0
  */
-import { type Patterns, plain, replaced } from "./SecretPatterns.js"
+import { type Patterns, type Range, replaced } from "./SecretPatterns.js"
 
 /** How much of what has passed is looked at again, because a secret may have begun in it. */
 const context = 32
@@ -13,6 +13,10 @@ const watch = 16
 /** More than this is not held back: if it is a secret, so is what follows it without a break. */
 const maxHeld = 16_384
 const unbroken = /^[\w.~+/=\\-]+/
+
+/** The place, or where the secret begins that goes on over it: what is told may not end in one. */
+const outOfSecrets = (ranges: ReadonlyArray<Range>, place: number): number =>
+  ranges.reduceRight((place, [from, to]) => (from < place && place < to ? from : place), place)
 
 /**
  * One text in pieces.
@@ -43,18 +47,14 @@ export class SecretStream {
 
   /** What may be told now that this piece has come; often the piece itself, sometimes nothing. */
   push(piece: string): string {
-    if (
-      this.held !== "" ||
-      this.swallowing ||
-      this.wary > 0 ||
-      this.patterns.suspicious(piece, this.before, this.last)
-    ) {
-      return this.look(piece)
-    }
     const { length } = piece
     if (length === 0) return piece
+    const suspicious = this.patterns.suspicious(piece, this.before, this.last)
     this.before = length > 1 ? piece.charCodeAt(length - 2) : this.last
     this.last = piece.charCodeAt(length - 1)
+    const wary = suspicious || this.wary > 0
+    this.wary = suspicious ? watch : this.wary - length
+    if (this.held !== "" || this.swallowing || wary) return this.look(piece)
     this.passed = this.passed.length > 256 ? this.passed.slice(-context) + piece : this.passed + piece
     return piece
   }
@@ -73,17 +73,17 @@ export class SecretStream {
   }
 
   private look(piece: string): string {
-    this.wary = this.patterns.suspicious(piece, this.before, this.last) ? watch : this.wary - piece.length
     this.held += this.swallowing ? piece.replace(unbroken, "") : piece
     if (this.held === "" || this.held.length < this.wanted) return ""
     this.swallowing = false
     const before = this.passed.slice(-this.depth)
     const text = before + this.held
-    const found = this.patterns.begun(text)
-    const tooMuch = text.length - found > maxHeld
-    const cut = tooMuch ? text.length : Math.max(before.length, found)
+    const found = this.patterns.find(text, false)
+    const place = outOfSecrets(found, this.patterns.begun(text))
+    const tooMuch = text.length - place > maxHeld
+    const cut = tooMuch ? text.length : Math.max(before.length, place)
     const told = text.slice(0, cut)
-    const ranges = this.patterns.find(told, tooMuch)
+    const ranges = tooMuch ? this.patterns.find(text, true) : found.filter(([, to]) => to <= cut)
     const out = replaced(told, ranges, before.length)
     this.held = text.slice(cut)
     this.swallowing = tooMuch && ranges.some(([, end]) => end === cut)
@@ -97,8 +97,5 @@ export class SecretStream {
   private keep(told: string, length: number): void {
     this.depth = Math.max(context, length)
     this.passed = told.slice(-this.depth)
-    const text = plain(this.passed)
-    this.before = text.charCodeAt(text.length - 2)
-    this.last = text.charCodeAt(text.length - 1)
   }
 }

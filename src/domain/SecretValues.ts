@@ -28,6 +28,15 @@ export const ofHeader = (name: string, value: string): ReadonlyArray<string> => 
   return [rest, pair, pair.slice(pair.indexOf(":") + 1)]
 }
 
+/** What stands in an address, or itself where it is no proper escape: an address may have a bare percent sign. */
+const decoded = (text: string): string => {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
 /** A part of a path that no person has chosen, as addresses of webhooks have. */
 const opaque = /^(?=.*\d)(?=.*[A-Za-z])[\w-]{20,}$/
 
@@ -40,8 +49,8 @@ const opaque = /^(?=.*\d)(?=.*[A-Za-z])[\w-]{20,}$/
 export const ofUrl = (text: string): ReadonlyArray<string> => {
   if (!URL.canParse(text)) return []
   const url = new URL(text)
-  const password = decodeURIComponent(url.password)
-  const pair = `${decodeURIComponent(url.username)}:${password}`
+  const password = decoded(url.password)
+  const pair = `${decoded(url.username)}:${password}`
   return [
     ...(url.password === "" ? [] : [password, pair, Encoding.encodeBase64(pair)]),
     ...url.searchParams.values(),

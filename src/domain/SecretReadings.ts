@@ -1,0 +1,110 @@
+/**
+ * Texts in which characters are escaped, as strings of JSON and addresses have them, at any depth that occurs.
+ *
+ * @since 0.1.0
+ */
+
+/**
+ * A text as somebody reads it, and where each of its code units stood when it was written.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Reading {
+  readonly text: string
+  readonly at: (index: number) => number
+}
+
+/** An escape of one kind: the character that all of them begin with, and what they stand for. */
+interface Kind {
+  readonly sign: string
+  readonly escape: RegExp
+  readonly meant: (escape: string) => string
+}
+
+const controls: { readonly [letter: string]: string } = { b: "\b", f: "\f", n: "\n", r: "\r", t: "\t" }
+
+const inStrings: Kind = {
+  sign: "\\",
+  escape: /\\(?:u[0-9a-fA-F]{4}|["'\\/bfnrt])/g,
+  meant: (escape) =>
+    escape.length > 2
+      ? String.fromCharCode(Number.parseInt(escape.slice(2), 16))
+      : (controls[escape.slice(1)] ?? escape.slice(1))
+}
+
+const utf8 = new TextDecoder()
+
+const inAddresses: Kind = {
+  sign: "%",
+  escape:
+    /%(?:[0-7][0-9a-f]|[cd][0-9a-f]%[89ab][0-9a-f]|e[0-9a-f](?:%[89ab][0-9a-f]){2}|f[0-7](?:%[89ab][0-9a-f]){3})/gi,
+  meant: (escape) => utf8.decode(Uint8Array.from(escape.slice(1).split("%"), (code) => Number.parseInt(code, 16)))
+}
+
+const kinds = [inStrings, inAddresses]
+
+const without = ({ at, text }: Reading, { escape, meant }: Kind): Reading => {
+  let out = ""
+  const places: Array<number> = []
+  const add = (piece: string, from: number, step: number) => {
+    for (let i = 0; i < piece.length; i++) places.push(from + i * step)
+    out += piece
+  }
+  let done = 0
+  for (const match of text.matchAll(escape)) {
+    add(text.slice(done, match.index), done, 1)
+    add(meant(match[0]), match.index, 0)
+    done = match.index + match[0].length
+  }
+  add(text.slice(done), done, 1)
+  return { text: out, at: (index) => at(places[index] ?? text.length) }
+}
+
+/** JSON in JSON and addresses in addresses are read, to this depth. */
+const deepest = 4
+
+/** An escape that the end of the text cuts off. A run of backslashes is looked at once. */
+const cutEscape =
+  /(?:(?<!\\)\\+(?:u[0-9a-f]{0,3})?|%(?:[0-7]|[c-f][0-9a-f]?|[c-f][0-9a-f](?:%[89ab][0-9a-f]){0,2}%[89ab]?|[ef][0-9a-f]%[89ab][0-9a-f]|f[0-7](?:%[89ab][0-9a-f]){2})?)$/i
+
+/** What an escape will be that is not complete is not known, so it counts as nothing yet. */
+const known = (reading: Reading): ReadonlyArray<Reading> => {
+  const end = reading.text.search(cutEscape)
+  return end === -1 ? [reading] : [reading, { text: reading.text.slice(0, end), at: reading.at }]
+}
+
+const every = (text: string, seen: (reading: Reading) => ReadonlyArray<Reading>): ReadonlyArray<Reading> => {
+  const all = new Map<string, Reading>()
+  /** Each text is read once, however it came about. */
+  const added = (reading: Reading): ReadonlyArray<Reading> =>
+    seen(reading).filter((reading) => {
+      const isNew = !all.has(reading.text)
+      if (isNew) all.set(reading.text, reading)
+      return isNew
+    })
+  let newest = added({ text, at: (index) => index })
+  for (let depth = 0; depth < deepest; depth++) {
+    newest = newest.flatMap((reading) =>
+      kinds.flatMap((kind) => (reading.text.includes(kind.sign) ? added(without(reading, kind)) : []))
+    )
+  }
+  return [...all.values()]
+}
+
+/**
+ * The ways to read a text: as it is, and without escapes, of one kind after the other. Each time exactly as their reader
+ * would do it, because a secret may have such characters itself, also where it begins and ends.
+ *
+ * @since 0.1.0
+ * @category texts
+ */
+export const readings = (text: string): ReadonlyArray<Reading> => every(text, (reading) => [reading])
+
+/**
+ * The ways to read a text that may go on, also up to where each of them depends on what comes.
+ *
+ * @since 0.1.0
+ * @category texts
+ */
+export const begunReadings = (text: string): ReadonlyArray<Reading> => every(text, known)
