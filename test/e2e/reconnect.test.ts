@@ -136,7 +136,7 @@ test("a page that comes while a tool runs finds everything that was shown", asyn
   const asked = Date.now()
   const reading = await world.client.events(run.runId)
   await reading.until("the start of the tool", ({ type }) => type === "tool-start")
-  expect(Date.now() - asked).toBeLessThan(2000)
+  expect(Date.now() - asked).toBeLessThan(10_000)
   reading.close()
   await world.client.cancel(run.runId)
   await world.check(run)
@@ -196,7 +196,7 @@ describe("a run that has ended", () => {
       expect(status).toBe(name === "recoverable" ? "failed" : name)
       const asked = Date.now()
       const all = await (await world.client.events(runId, 0)).ended
-      expect(Date.now() - asked).toBeLessThan(2000)
+      expect(Date.now() - asked).toBeLessThan(10_000)
       expect(seqs(all)).toEqual(range(1, lastSeq))
       const none = await world.client.call("GET", `/runs/${runId}/events?after=${lastSeq}`)
       expect([none.status, none.text]).toEqual([204, ""])

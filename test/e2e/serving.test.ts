@@ -58,8 +58,8 @@ describe("a stream", () => {
       const headersAfter = Date.now() - asked
       await reading.until("the start", ({ type }) => type === "run-start")
       const startAfter = (reading.times[0] ?? Number.NaN) - asked
-      expect(headersAfter).toBeLessThan(1500)
-      expect(startAfter).toBeLessThan(1500)
+      expect(headersAfter).toBeLessThan(5000)
+      expect(startAfter).toBeLessThan(5000)
       expect(reading.status).toBe(200)
       expect(reading.headers.get("content-type")).toMatch(/^text\/event-stream/)
       expect(reading.headers.get("cache-control")).toBe("no-cache, no-transform")

@@ -188,7 +188,7 @@ describe("two processes on one file", () => {
       runs.slice(0, 2).every(({ viewer }) => eventsOf(viewer, "run-resumed").length === 1)
     )
     console.info(`taken over ${Date.now() - killed} ms after the kill`)
-    expect(Date.now() - killed).toBeLessThan(3000)
+    expect(Date.now() - killed).toBeLessThan(10_000)
     for (const [i, run] of runs.slice(0, 2).entries()) {
       await until("text of the new attempt", () => run.viewer.state.textLength > 4)
       expect(requestsOf(world, run)).toBe((owner[i] ?? 0) + 1)

@@ -365,7 +365,7 @@ describe("failures of Anthropic's Messages interface", () => {
         if (name.endsWith("words")) yield* Deferred.await(begun)
         else yield* Effect.sleep("50 millis")
         yield* Fiber.interrupt(fiber)
-        const closed = yield* Effect.timeout(upstream.closed(0), "2 seconds")
+        const closed = yield* Effect.timeout(upstream.closed(0), "10 seconds")
         expect(closed.aborted).toBe(true)
       }).pipe(Effect.provide(undici))
     )

@@ -349,7 +349,7 @@ describe("failures of OpenAI's Responses interface", () => {
         if (name.endsWith("words")) yield* Deferred.await(begun)
         else yield* Effect.sleep("50 millis")
         yield* Fiber.interrupt(fiber)
-        const closed = yield* Effect.timeout(upstream.closed(0), "2 seconds")
+        const closed = yield* Effect.timeout(upstream.closed(0), "10 seconds")
         expect(closed.aborted).toBe(true)
       }).pipe(Effect.provide(undici))
     )

@@ -479,8 +479,8 @@ describe("several processes", () => {
       expect(yield* Fiber.join(appending)).toEqual({ _tag: "Appended", lastSeq: 6, epoch: run.epoch })
       yield* Fiber.join(creating)
       expect(performance.now() - started).toBeGreaterThan(1400)
-      expect(gaps.length).toBeGreaterThan(40)
-      expect(Math.max(...gaps)).toBeLessThan(500)
+      expect(gaps.length).toBeGreaterThan(20)
+      expect(Math.max(...gaps)).toBeLessThan(1000)
     }).pipe(Effect.scoped)
   )
 
