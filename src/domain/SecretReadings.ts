@@ -39,26 +39,48 @@ const inAddresses: Kind = {
   sign: "%",
   escape:
     /%(?:[0-7][0-9a-f]|[cd][0-9a-f]%[89ab][0-9a-f]|e[0-9a-f](?:%[89ab][0-9a-f]){2}|f[0-7](?:%[89ab][0-9a-f]){3})/gi,
-  meant: (escape) => utf8.decode(Uint8Array.from(escape.slice(1).split("%"), (code) => Number.parseInt(code, 16)))
+  meant: (escape) =>
+    escape.length === 3
+      ? String.fromCharCode(Number.parseInt(escape.slice(1), 16))
+      : utf8.decode(Uint8Array.from(escape.slice(1).split("%"), (code) => Number.parseInt(code, 16)))
 }
 
 const kinds = [inStrings, inAddresses]
 
+/** What an escape became, and where it stood. */
+interface Undone {
+  readonly from: number
+  readonly to: number
+  readonly escapeFrom: number
+  readonly escapeTo: number
+}
+
+/** Where a code unit stood before these were undone: all that is none of theirs is as far behind them as it was. */
+const placeIn = (all: ReadonlyArray<Undone>, index: number): number => {
+  let low = 0
+  let high = all.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if ((all[middle]?.from ?? 0) <= index) low = middle + 1
+    else high = middle
+  }
+  const last = all[low - 1]
+  if (last === undefined) return index
+  return index < last.to ? last.escapeFrom : last.escapeTo + index - last.to
+}
+
 const without = ({ at, text }: Reading, { escape, meant }: Kind): Reading => {
   let out = ""
-  const places: Array<number> = []
-  const add = (piece: string, from: number, step: number) => {
-    for (let i = 0; i < piece.length; i++) places.push(from + i * step)
-    out += piece
-  }
   let done = 0
-  for (const match of text.matchAll(escape)) {
-    add(text.slice(done, match.index), done, 1)
-    add(meant(match[0]), match.index, 0)
-    done = match.index + match[0].length
+  const all: Array<Undone> = []
+  for (const { 0: whole, index } of text.matchAll(escape)) {
+    out += text.slice(done, index)
+    const from = out.length
+    out += meant(whole)
+    done = index + whole.length
+    all.push({ from, to: out.length, escapeFrom: index, escapeTo: done })
   }
-  add(text.slice(done), done, 1)
-  return { text: out, at: (index) => at(places[index] ?? text.length) }
+  return { text: out + text.slice(done), at: (index) => at(placeIn(all, index)) }
 }
 
 /** JSON in JSON and addresses in addresses are read, to this depth. */
