@@ -72,6 +72,10 @@ const fresh = 0.5
 const doubt = 0.7
 const lastTry = 0.25
 
+/** How many runs that were left behind are taken at once, and how many of them are read at a time. */
+const portion = 50
+const abreast = 8
+
 /** How long another process has to begin what it has made ready. */
 const courtesy = "15 millis"
 
@@ -138,6 +142,8 @@ export const make = (
     })
     const fibers = yield* FiberMap.make<number, void, never>()
     const runs = new Map<number, ActiveRun>()
+    /** Runs that were taken with others and wait to be read, with their epochs. */
+    const beginning = new Map<number, number>()
     const bell = yield* Effect.makeLatch(true)
     const hurry = yield* Effect.makeLatch(false)
     const later = yield* Effect.makeLatch(false)
@@ -292,7 +298,7 @@ export const make = (
     /** When the leases that we have were last known to hold. */
     let renewedAt = yield* Clock.currentTimeNanos
     const renew = Effect.flatMap(Clock.currentTimeNanos, (at) =>
-      Effect.map(runs.size === 0 ? Effect.void : store.renew(claim), () => {
+      Effect.map(runs.size + beginning.size === 0 ? Effect.void : store.renew(claim), () => {
         renewedAt = at
       })
     )
@@ -324,19 +330,33 @@ export const make = (
       const owners = (yield* store.owners).filter((owner) => owner !== process.owner)
       const dead = yield* Effect.filter(owners, process.isGone)
       while (!draining && runs.size < agent.limits.maxConcurrentRuns) {
-        const row = yield* store.claimAbandoned({ ...claim, dead })
-        if (Option.isNone(row)) return
-        // A lease of our own that ran out while we were asleep: its fiber is still here and knows nothing of it.
-        runs.get(row.value.key)?.writer.close("The lease of this run ran out.")
-        yield* FiberMap.remove(fibers, row.value.key)
-        yield* owned(row.value, "abandoned")
+        const free = agent.limits.maxConcurrentRuns - runs.size
+        const rows = yield* store.claimAbandoned({ ...claim, dead, limit: Math.min(free, portion) })
+        if (rows.length === 0) return
+        for (const { epoch, key } of rows) beginning.set(key, epoch)
+        const [failed] = yield* Effect.partition(rows, goOn, { concurrency: abreast }).pipe(
+          Effect.ensuring(Effect.sync(() => beginning.clear()))
+        )
+        // One that could not be begun is no reason to leave the others of its portion, but to look again later.
+        if (failed[0] !== undefined) return yield* failed[0]
       }
     })
+
+    const goOn = (row: RunRow): Effect.Effect<void, StoreError> =>
+      Effect.suspend(() => {
+        if (draining) return store.release(row)
+        // A lease of our own that ran out while we were asleep: its fiber is still here and knows nothing of it.
+        runs.get(row.key)?.writer.close("The lease of this run ran out.")
+        return Effect.zipRight(FiberMap.remove(fibers, row.key), owned(row, "abandoned"))
+      })
 
     const keep = Effect.zipRight(renew, Effect.zipRight(watch(), Effect.suspend(letGo)))
 
     /** Runs that were ours and not executed here when we last looked, with their epochs. */
     let strays = new Map<number, number>()
+
+    const isHere = ({ epoch, key }: { readonly epoch: number; readonly key: number }): boolean =>
+      runs.get(key)?.row.epoch === epoch || beginning.get(key) === epoch
 
     /**
      * A claim whose answer was lost, or a run that could not be read when it was to begin, is ours and nobody executes
@@ -346,7 +366,7 @@ export const make = (
       if (runs.size === 0) return Effect.void
       return Effect.flatMap(store.owned(process.owner), (mine) => {
         const before = strays
-        const lost = mine.filter((one) => runs.get(one.key)?.row.epoch !== one.epoch)
+        const lost = mine.filter((one) => !isHere(one))
         strays = new Map(lost.map((one) => [one.key, one.epoch]))
         return Effect.forEach(
           lost.filter((one) => before.get(one.key) === one.epoch),
@@ -415,6 +435,9 @@ export const make = (
       guarded(name, effect).pipe(Effect.repeat(Schedule.spaced(every)), Effect.forkScoped)
 
     const poll = Duration.millis(options.pollMs)
+    // From the first one on: to read all that was left behind may take longer than a lease lasts.
+    yield* background("keep leases", keep, Duration.millis(Math.max(50, leaseTtlMs / 4)))
+    yield* background("guard leases", guard, Duration.millis(Math.max(20, leaseTtlMs / 20)))
     // What was left behind comes before what is new, so that a start finds its slots.
     yield* Effect.catchAllCause(takeOver, (cause) =>
       Faults.logCause("What was left behind could not be taken up yet", cause)
@@ -428,8 +451,6 @@ export const make = (
       Effect.forever,
       Effect.forkScoped
     )
-    yield* background("keep leases", keep, Duration.millis(Math.max(50, leaseTtlMs / 4)))
-    yield* background("guard leases", guard, Duration.millis(Math.max(20, leaseTtlMs / 20)))
     yield* background("expire approvals", sweepExpired, poll)
     yield* background("poll queue", Effect.sync(poke), poll)
     yield* bell.await.pipe(

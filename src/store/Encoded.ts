@@ -4,6 +4,7 @@
  *
  * @since 0.1.0
  */
+import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
@@ -16,7 +17,6 @@ import {
   type Append,
   type AppendOutcome,
   type BaseRow,
-  type Claim,
   type ConversationPage,
   type ConversationQuery,
   type ConversationRow,
@@ -195,7 +195,9 @@ export interface Encoded
   readonly claimQueued: (
     claim: Parameters<Store["claimQueued"]>[0]
   ) => Effect.Effect<EncodedRow | undefined, StoreError>
-  readonly claimAbandoned: (claim: Claim) => Effect.Effect<EncodedRow | undefined, StoreError>
+  readonly claimAbandoned: (
+    claim: Parameters<Store["claimAbandoned"]>[0]
+  ) => Effect.Effect<ReadonlyArray<EncodedRow>, StoreError>
   readonly find: (query: Parameters<Store["find"]>[0]) => Effect.Effect<EncodedRow | undefined, StoreError>
   readonly row: (key: number) => Effect.Effect<EncodedRow | undefined, StoreError>
   readonly input: (key: number) => Effect.Effect<EncodedInput | undefined, StoreError>
@@ -247,6 +249,20 @@ const decodeRow = (method: string, row: EncodedRow): Effect.Effect<RunRow, Store
 
 const decodeRows = (method: string, rows: ReadonlyArray<EncodedRow>): Effect.Effect<Array<RunRow>, StoreError> =>
   Effect.try({ try: () => rows.map(decodeRowSync), catch: corrupt(method) })
+
+/** One that can not be read is no reason to leave the others alone. */
+const readableRows = (method: string, rows: ReadonlyArray<EncodedRow>): Effect.Effect<Array<RunRow>> =>
+  Effect.map(
+    Effect.forEach(rows, (row) =>
+      decodeRow(method, row).pipe(
+        Effect.tapError((error) =>
+          Effect.annotateLogs(Effect.logWarning("What is stored of a run can not be read", error), { runId: row.runId })
+        ),
+        Effect.option
+      )
+    ),
+    Arr.getSomes
+  )
 
 const optionalRow = (method: string) => (row: EncodedRow | undefined) =>
   row === undefined ? Effect.succeedNone : Effect.asSome(decodeRow(method, row))
@@ -394,7 +410,8 @@ export const makeEncoded = (driver: Encoded): Store => ({
     ),
   append: (batch) => driver.append(batch.map(encodeAppend)),
   claimQueued: (claim) => Effect.flatMap(driver.claimQueued(claim), optionalRow("claimQueued")),
-  claimAbandoned: (claim) => Effect.flatMap(driver.claimAbandoned(claim), optionalRow("claimAbandoned")),
+  claimAbandoned: (claim) =>
+    Effect.flatMap(driver.claimAbandoned(claim), (rows) => readableRows("claimAbandoned", rows)),
   renew: driver.renew,
   owned: driver.owned,
   release: driver.release,

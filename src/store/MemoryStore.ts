@@ -3,10 +3,12 @@
  *
  * @since 0.1.0
  */
+import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Predicate from "effect/Predicate"
 import * as Queue from "effect/Queue"
 import * as Stream from "effect/Stream"
 import type { ToolConflict } from "../tool/Tool.js"
@@ -47,9 +49,9 @@ const makeDriver = ({ data, exclusive, watchers }: SharedMemory, process: object
   const write = <A>(f: (now: number) => A): Effect.Effect<A> =>
     exclusive.withPermits(1)(Effect.uninterruptible(Effect.zipLeft(read(f), tell)))
   // Who finds nothing to claim has changed nothing. Told of it, the others would look too, and tell back, for ever.
-  const claim = <A>(f: (now: number) => A | undefined): Effect.Effect<A | undefined> =>
+  const claim = <A>(f: (now: number) => A, isNothing: (claimed: A) => boolean): Effect.Effect<A> =>
     exclusive.withPermits(1)(
-      Effect.uninterruptible(Effect.tap(read(f), (claimed) => (claimed === undefined ? Effect.void : tell)))
+      Effect.uninterruptible(Effect.tap(read(f), (claimed) => (isNothing(claimed) ? Effect.void : tell)))
     )
   const appendOne = (append: EncodedAppend, within: Effect.Effect<void, ToolConflict>) =>
     Effect.suspend((): Effect.Effect<AppendOutcome> => {
@@ -74,8 +76,8 @@ const makeDriver = ({ data, exclusive, watchers }: SharedMemory, process: object
           )
         )
       ),
-    claimQueued: (who) => claim((now) => MemoryQueue.claimQueued(data, who, now)),
-    claimAbandoned: (who) => claim((now) => MemoryQueue.claimAbandoned(data, who, now)),
+    claimQueued: (who) => claim((now) => MemoryQueue.claimQueued(data, who, now), Predicate.isUndefined),
+    claimAbandoned: (who) => claim((now) => MemoryQueue.claimAbandoned(data, who, now), Arr.isEmptyReadonlyArray),
     renew: ({ owner, ttlMs }) =>
       write((now) => {
         for (const run of data.filter((row) => Memory.isExecuting(row) && row.owner === owner)) {

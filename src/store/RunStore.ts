@@ -510,8 +510,14 @@ export class RunStore extends Context.Tag("runlet/RunStore")<
       }
     ) => Effect.Effect<Option.Option<RunRow>, StoreError>
 
-    /** Takes an executing run whose lease is void. Raises the epoch, sets the lease, appends nothing. */
-    readonly claimAbandoned: (claim: Claim) => Effect.Effect<Option.Option<RunRow>, StoreError>
+    /**
+     * Takes up to `limit` executing runs whose leases are void, in one transaction, and those that came first before the
+     * others. Raises their epochs, sets their leases, appends nothing. A run whose row can not be read is taken, so that it
+     * is not found again and again, and is not in the answer.
+     */
+    readonly claimAbandoned: (
+      claim: Claim & { readonly limit: number }
+    ) => Effect.Effect<ReadonlyArray<RunRow>, StoreError>
 
     /** Extends the leases that `owner` holds. */
     readonly renew: (claim: Claim) => Effect.Effect<void, StoreError>

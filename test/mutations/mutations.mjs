@@ -253,6 +253,13 @@ export const mutations = [
     'effectful && message === "" ? { _tag: "InDoubt", message } : failed'
   ),
   m("a resume goes on beside a later run", "engine/Resuming.ts", "onlyIfLatest: true", "onlyIfLatest: false"),
+  c(
+    "store",
+    "more is taken over than was asked for",
+    "store/internal/memoryQueue.ts",
+    ".slice(0, claim.limit)\n    .map((run) => {",
+    ".map((run) => {"
+  ),
   m(
     "leases are never looked at",
     "store/internal/memoryQueue.ts",

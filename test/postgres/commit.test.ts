@@ -41,7 +41,8 @@ const ended = Effect.gen(function* () {
   return { ...run, lastSeq: run.lastSeq + 1 }
 })
 
-const keyOf = Option.map(({ key, epoch, owner }: RunRow) => [key, epoch, owner])
+const placeOf = ({ key, epoch, owner }: RunRow) => [key, epoch, owner]
+const keyOf = Option.map(placeOf)
 
 const writes: ReadonlyArray<Write> = [
   {
@@ -115,12 +116,12 @@ const writes: ReadonlyArray<Write> = [
     name: "a claim of what was left behind",
     write: Effect.gen(function* () {
       const store = yield* RunStore
-      const run = yield* begin()
-      yield* store.release(run)
+      const runs = [yield* begin(), yield* begin()]
+      yield* Effect.forEach(runs, store.release)
       return {
-        act: Effect.map(store.claimAbandoned({ owner: "p9", ttlMs: 60_000 }), keyOf),
-        answer: Option.some([run.key, run.epoch + 1, "p9"]),
-        counted: [`SELECT epoch AS n FROM runs WHERE key = ${run.key} AND owner = 'p9'`, run.epoch + 1]
+        act: Effect.map(store.claimAbandoned({ owner: "p9", ttlMs: 60_000, limit: 9 }), (rows) => rows.map(placeOf)),
+        answer: runs.map(({ epoch, key }) => [key, epoch + 1, "p9"]),
+        counted: ["SELECT SUM(epoch) AS n FROM runs WHERE owner = 'p9'", 4]
       } as const
     })
   },

@@ -51,7 +51,7 @@ const Command = Schema.Union(
   Schema.TaggedStruct("append", { batch: Schema.Array(AppendCommand).pipe(Schema.maxItems(2)) }),
   Schema.TaggedStruct("claim", { limit: pick, each: pick }),
   Schema.TaggedStruct("claim", { limit: Schema.Literal(9), each: Schema.Literal(9) }),
-  Schema.TaggedStruct("recover", { dead: Schema.Boolean }),
+  Schema.TaggedStruct("recover", { dead: Schema.Boolean, limit: Schema.Int.pipe(Schema.between(1, 3)) }),
   Schema.TaggedStruct("renew", {}),
   Schema.TaggedStruct("release", { run: pick }),
   Schema.TaggedStruct("pass", { time: pick }),
@@ -196,7 +196,7 @@ const perform = (
         started
       })
     case "recover":
-      return store.claimAbandoned({ owner: "p1", ttlMs: 3000, dead: command.dead ? ["p2"] : [] })
+      return store.claimAbandoned({ owner: "p1", ttlMs: 3000, dead: command.dead ? ["p2"] : [], limit: command.limit })
     case "renew":
       return store.renew({ owner: "p1", ttlMs: 3000 })
     case "release":

@@ -28,8 +28,8 @@ const everything = Effect.gen(function* () {
   yield* park(run)
   yield* requeue(run)
   yield* tryClaim({ maxPerUser: 3 })
-  yield* store.claimAbandoned({ owner: "p2", ttlMs: 0, dead: ["p1"] })
-  yield* store.claimAbandoned({ owner: "p2", ttlMs: 0, dead: ["a", "b"] })
+  yield* store.claimAbandoned({ owner: "p2", ttlMs: 0, dead: ["p1"], limit: 9 })
+  yield* store.claimAbandoned({ owner: "p2", ttlMs: 0, dead: ["a", "b"], limit: 9 })
   yield* store.renew({ owner: "p2", ttlMs: 0 })
   yield* store.owned("p2")
   yield* store.owners

@@ -21,6 +21,7 @@ import {
   claim,
   create,
   end,
+  idsOf,
   rowOf,
   seqsOf,
   texts,
@@ -360,6 +361,18 @@ describe("broken contents", () => {
     }).pipe(Effect.provide(sqlite))
   )
 
+  it.effect("a row that can not be decoded does not keep others from being taken over", () =>
+    Effect.gen(function* () {
+      const store = yield* RunStore
+      const sql = yield* WriteClient
+      const runs = [yield* begin(), yield* begin(), yield* begin()]
+      yield* sql`UPDATE runs SET usage = '{}' WHERE key = ${runs[1]?.key ?? 0}`
+      const taken = yield* store.claimAbandoned({ owner: "p2", ttlMs: 60_000, dead: ["p1"], limit: 9 })
+      expect(idsOf(taken)).toEqual(idsOf(runs.filter((_, index) => index !== 1)))
+      expect((yield* store.owned("p2")).length).toBe(3)
+    }).pipe(Effect.provide(sqlite))
+  )
+
   it.effect("an event, a row or an input that can not be decoded is corrupt", () =>
     Effect.gen(function* () {
       const store = yield* RunStore
@@ -423,9 +436,11 @@ describe("several processes", () => {
       expect(mine).toBeDefined()
       if (mine === undefined) return
       const taken = yield* two(
-        Effect.flatMap(RunStore, (store) => store.claimAbandoned({ owner: "two", ttlMs: 60_000, dead: ["one"] }))
+        Effect.flatMap(RunStore, (store) =>
+          store.claimAbandoned({ owner: "two", ttlMs: 60_000, dead: ["one"], limit: 1 })
+        )
       )
-      expect(Option.map(taken, ({ runId }) => runId)).toEqual(Option.some(mine.runId))
+      expect(idsOf(taken)).toEqual([mine.runId])
       const late = yield* one(append({ key: mine.key, epoch: mine.epoch, events: texts(1), set: running }))
       expect(late).toEqual({ _tag: "Fenced" })
     }).pipe(Effect.scoped)

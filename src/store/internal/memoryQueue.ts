@@ -76,17 +76,24 @@ const isAbandoned = (row: EncodedRow, claim: Claim, now: number): boolean =>
     (claim.dead?.includes(row.owner) ?? false))
 
 /**
- * Takes an executing run whose lease is void.
+ * Takes the first executing runs whose leases are void.
  *
  * @since 0.1.0
  * @category transactions
  */
-export const claimAbandoned = (data: Data, claim: Claim, now: number): EncodedRow | undefined => {
-  const run = data.filter((row) => isAbandoned(row, claim, now)).sort((a, b) => (isBefore(a.row, b.row) ? -1 : 1))[0]
-  if (run === undefined) return undefined
-  run.row = { ...run.row, epoch: run.row.epoch + 1, owner: claim.owner, leaseExpiresAt: now + claim.ttlMs }
-  return run.row
-}
+export const claimAbandoned = (
+  data: Data,
+  claim: Claim & { readonly limit: number },
+  now: number
+): ReadonlyArray<EncodedRow> =>
+  data
+    .filter((row) => isAbandoned(row, claim, now))
+    .sort((a, b) => (isBefore(a.row, b.row) ? -1 : 1))
+    .slice(0, claim.limit)
+    .map((run) => {
+      run.row = { ...run.row, epoch: run.row.epoch + 1, owner: claim.owner, leaseExpiresAt: now + claim.ttlMs }
+      return run.row
+    })
 
 /**
  * How many runs are taken before a queued one if no others come.

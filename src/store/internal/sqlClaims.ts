@@ -7,14 +7,16 @@ import type * as SqlClient from "@effect/sql/SqlClient"
 import type { Connection } from "@effect/sql/SqlConnection"
 import type { SqlError } from "@effect/sql/SqlError"
 import type { Fragment } from "@effect/sql/Statement"
+import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Order from "effect/Order"
 import type { Encoded, EncodedRow } from "../Encoded.js"
 import type { SqlClock } from "./sqlClock.js"
 import { retryBusy } from "./sqlErrors.js"
 import * as Locks from "./sqlLocks.js"
 import type { Announce } from "./sqlNotices.js"
-import { executing as executed, firstRun, type RawRun, runColumns } from "./sqlRows.js"
+import { executing as executed, firstRun, type RawRun, runColumns, toRun } from "./sqlRows.js"
 import { type Closing, findWritten, type Transaction } from "./sqlTransaction.js"
 
 /** How long the others have for taking a run. */
@@ -24,6 +26,13 @@ type Queued = Parameters<Encoded["claimQueued"]>[0]
 type Abandoned = Parameters<Encoded["claimAbandoned"]>[0]
 
 const isTaken = (run: EncodedRow | undefined): run is EncodedRow => run !== undefined
+const areTaken = (runs: ReadonlyArray<EncodedRow>): runs is Arr.NonEmptyReadonlyArray<EncodedRow> => runs.length > 0
+
+const inOrder = Order.mapInput(
+  Order.tuple(Order.number, Order.number),
+  ({ key, ord }: EncodedRow) => [ord, key] as const
+)
+const toRuns = (rows: ReadonlyArray<RawRun>): ReadonlyArray<EncodedRow> => Arr.sort(rows.map(toRun), inOrder)
 
 /** The condition that more runs are executed than may be, with this one. */
 const isTooMuch = (key: number, { maxConcurrent, maxPerUser }: Queued): string => {
@@ -53,17 +62,22 @@ export const make = (
   // Asking first, outside of a transaction, keeps an idle process from taking the lock again and again.
   const ifAny = <A>(
     question: Effect.Effect<ReadonlyArray<unknown>, SqlError>,
-    action: Effect.Effect<A, SqlError>
-  ): Effect.Effect<A | undefined, SqlError> =>
-    Effect.flatMap(retryBusy(question), (rows) => (rows.length === 0 ? Effect.succeed(undefined) : action))
+    action: Effect.Effect<A, SqlError>,
+    nothing: A
+  ): Effect.Effect<A, SqlError> =>
+    Effect.flatMap(retryBusy(question), (rows) => (rows.length === 0 ? Effect.succeed(nothing) : action))
 
-  /** A claim is named by the epoch that it gave to the run. Whoever still writes it holds the row. */
-  const claimed = (owner: string) =>
-    findWritten(isTaken, ({ epoch, key }) =>
-      Effect.map(write<RawRun>`SELECT ${columns} FROM runs WHERE key = ${key} FOR UPDATE`, (rows) =>
-        Option.filter(Option.fromNullable(firstRun(rows)), (run) => run.epoch === epoch && run.owner === owner)
-      )
+  /**
+   * Which of the runs are held as they were claimed. A claim is named by the epoch that it gave to the run. Whoever still
+   * writes it holds the row, so the rows are asked for by nothing that the claim may be about to change.
+   */
+  const held = (owner: string, runs: Arr.NonEmptyReadonlyArray<EncodedRow>) => {
+    const epochs = new Map(runs.map(({ epoch, key }) => [key, epoch]))
+    const keys = write.in("key", [...epochs.keys()])
+    return Effect.map(write<RawRun>`SELECT ${columns} FROM runs WHERE ${keys} ORDER BY key FOR UPDATE`, (rows) =>
+      toRuns(rows).filter((run) => run.owner === owner && run.epoch === epochs.get(run.key))
     )
+  }
 
   const executing = write.literal(executed)
 
@@ -113,7 +127,7 @@ export const make = (
           if (shared) closing(Locks.admission(isTooMuch(run.key, claim)))
           return run
         }),
-      claimed(claim.owner)
+      findWritten(isTaken, (run) => Effect.map(held(claim.owner, [run]), Arr.head))
     )
 
   /** Who has more than its share lets the others go first. */
@@ -132,23 +146,29 @@ export const make = (
 
   return {
     queued: (claim: Queued): Effect.Effect<EncodedRow | undefined, SqlError> =>
-      ifAny(read`SELECT 1 FROM runs WHERE status = 'queued' LIMIT 1`, shareOf(claim)),
+      ifAny(read`SELECT 1 FROM runs WHERE status = 'queued' LIMIT 1`, shareOf(claim), undefined),
 
-    abandoned: ({ dead = [], owner, ttlMs }: Abandoned): Effect.Effect<EncodedRow | undefined, SqlError> =>
-      Effect.flatMap(Effect.all([clock.at(0), clock.at(ttlMs)]), ([now, then]) =>
+    abandoned: ({ dead = [], limit, owner, ttlMs }: Abandoned): Effect.Effect<ReadonlyArray<EncodedRow>, SqlError> =>
+      Effect.flatMap(Effect.all([clock.at(0), clock.at(ttlMs), others]), ([now, then, count]) =>
         ifAny(
           read`SELECT 1 FROM runs WHERE ${isAbandoned(now, dead)} LIMIT 1`,
           transaction(
             () =>
+              // What is named apart is looked for once; inside of the condition it may be looked for again, behind a limit
+              // that then counts nothing.
               Effect.map(
                 write<RawRun>`
+                  WITH behind AS (
+                    SELECT key FROM runs WHERE ${isAbandoned(now, dead)} ORDER BY ord, key
+                    LIMIT ${Math.ceil(limit / (1 + count))} ${skipLocked}
+                  )
                   UPDATE runs SET epoch = epoch + 1, owner = ${owner}, lease_expires_at = ${then}
-                  WHERE key = (SELECT key FROM runs WHERE ${isAbandoned(now, dead)} ORDER BY ord, key LIMIT 1 ${skipLocked})
-                  RETURNING ${columns}`,
-                firstRun
+                  WHERE key IN (SELECT key FROM behind) RETURNING ${columns}`,
+                toRuns
               ),
-            claimed(owner)
-          )
+            findWritten(areTaken, (runs) => Effect.map(held(owner, runs), Option.liftPredicate(areTaken)))
+          ),
+          []
         )
       )
   }

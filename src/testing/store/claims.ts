@@ -27,7 +27,7 @@ import {
   upTo
 } from "./fixtures.js"
 
-const p2 = { owner: "p2", ttlMs: 60_000 }
+const p2 = { owner: "p2", ttlMs: 60_000, limit: 100 }
 
 /**
  * The cases of claiming, renewing and releasing.
@@ -247,12 +247,12 @@ export const claims: ReadonlyArray<StoreCase> = [
       const run = yield* begin({}, { ttlMs: 0 })
       const held = yield* begin()
       const taken = yield* store.claimAbandoned(p2)
-      assert.ok(taken._tag === "Some")
       assert.deepEqual(
-        [taken.value.runId, taken.value.owner, taken.value.epoch, taken.value.status, taken.value.lastSeq],
-        [run.runId, "p2", run.epoch + 1, "running", 3]
+        taken.map(({ epoch, lastSeq, owner, runId, status }) => [runId, owner, epoch, status, lastSeq]),
+        [[run.runId, "p2", run.epoch + 1, "running", 3]]
       )
-      assert.deepEqual(yield* store.claimAbandoned(p2), Option.none())
+      assert.deepEqual(taken, [yield* rowOf(run.key)])
+      assert.deepEqual(yield* store.claimAbandoned(p2), [])
       const late = yield* append({ key: run.key, epoch: run.epoch, events: texts(1), set: { status: "running" } })
       assert.deepEqual(late, { _tag: "Fenced" })
       assert.equal((yield* rowOf(held.key)).owner, "p1")
@@ -266,10 +266,12 @@ export const claims: ReadonlyArray<StoreCase> = [
       const store = yield* RunStore
       const run = yield* begin({}, { owner: "dead" })
       yield* append({ key: run.key, events: texts(1), set: { status: "streaming" } })
-      assert.deepEqual(yield* store.claimAbandoned({ ...p2, dead: ["somebody"] }), Option.none())
+      assert.deepEqual(yield* store.claimAbandoned({ ...p2, dead: ["somebody"] }), [])
       const taken = yield* store.claimAbandoned({ ...p2, dead: ["somebody", "dead"] })
-      assert.ok(taken._tag === "Some" && taken.value.runId === run.runId)
-      assert.equal(taken.value.status, "streaming")
+      assert.deepEqual(
+        taken.map(({ runId, status }) => [runId, status]),
+        [[run.runId, "streaming"]]
+      )
     })
   ),
 
@@ -279,12 +281,11 @@ export const claims: ReadonlyArray<StoreCase> = [
       const store = yield* RunStore
       const run = yield* begin()
       yield* store.release({ key: run.key, epoch: run.epoch - 1 })
-      assert.deepEqual(yield* store.claimAbandoned(p2), Option.none())
+      assert.deepEqual(yield* store.claimAbandoned(p2), [])
       yield* store.release({ key: run.key, epoch: run.epoch })
       const released = yield* rowOf(run.key)
       assert.deepEqual([released.status, released.owner], ["running", undefined])
-      const taken = yield* store.claimAbandoned(p2)
-      assert.ok(taken._tag === "Some" && taken.value.runId === run.runId)
+      assert.deepEqual(idsOf(yield* store.claimAbandoned(p2)), [run.runId])
     })
   ),
 
@@ -296,19 +297,49 @@ export const claims: ReadonlyArray<StoreCase> = [
       yield* end(yield* begin({}, { ttlMs: 0 }), ending.failed(true))
       yield* end(yield* begin({}, { ttlMs: 0 }))
       yield* create()
-      assert.deepEqual(yield* store.claimAbandoned({ ...p2, dead: ["p1"] }), Option.none())
+      assert.deepEqual(yield* store.claimAbandoned({ ...p2, dead: ["p1"] }), [])
     })
   ),
 
   define(
-    "concurrent recoveries never take a run twice",
+    "what was left behind is taken in its order, and no more of it than was asked for",
+    Effect.gen(function* () {
+      const store = yield* RunStore
+      const behind = { ttlMs: 0 }
+      const old = yield* begin()
+      const runs = [yield* begin({}, behind), yield* begin({}, behind), yield* begin({}, behind)]
+      const held = yield* begin()
+      yield* end(old)
+      const { conversationId, userMessageId } = old
+      // Takes the place of the one that came before all others.
+      const first = yield* begin({ conversationId, userMessageId, regeneratedFrom: old }, behind)
+      const all = [first, ...runs]
+      const taken = yield* store.claimAbandoned({ ...p2, limit: 2 })
+      assert.deepEqual(idsOf(taken), idsOf(all.slice(0, 2)))
+      const rest = yield* store.claimAbandoned(p2)
+      assert.deepEqual(idsOf(rest), idsOf(all.slice(2)))
+      const now = yield* store.now
+      for (const [index, row] of [...taken, ...rest].entries()) {
+        assert.deepEqual([row.owner, row.epoch], ["p2", (all[index]?.epoch ?? 0) + 1])
+        assert.ok(row.leaseExpiresAt !== undefined && row.leaseExpiresAt > now)
+        assert.deepEqual(yield* rowOf(row.key), row)
+      }
+      assert.deepEqual(yield* store.claimAbandoned(p2), [])
+      assert.equal((yield* rowOf(held.key)).owner, "p1")
+    })
+  ),
+
+  define(
+    "concurrent recoveries never take a run twice, and leave none",
     Effect.gen(function* () {
       const store = yield* RunStore
       const runs = yield* Effect.all(upTo(10).map(() => begin({}, { ttlMs: 0 })))
-      const taken = yield* Effect.forEach(upTo(20), (n) => store.claimAbandoned({ owner: `q${n}`, ttlMs: 60_000 }), {
-        concurrency: "unbounded"
-      })
-      assert.deepEqual(idsOf(taken.flatMap(Option.toArray)).toSorted(), idsOf(runs).toSorted())
+      const taken = yield* Effect.forEach(
+        upTo(20),
+        (n) => store.claimAbandoned({ owner: `q${n}`, ttlMs: 60_000, limit: 3 }),
+        { concurrency: "unbounded" }
+      )
+      assert.deepEqual(idsOf(taken.flat()).toSorted(), idsOf(runs).toSorted())
     })
   ),
 
@@ -323,8 +354,7 @@ export const claims: ReadonlyArray<StoreCase> = [
       assert.ok(row.leaseExpiresAt !== undefined && row.leaseExpiresAt > (mine.leaseExpiresAt ?? 0))
       assert.deepEqual([row.epoch, row.lastSeq], [mine.epoch, mine.lastSeq])
       assert.equal((yield* rowOf(other.key)).leaseExpiresAt, other.leaseExpiresAt)
-      const taken = yield* store.claimAbandoned({ owner: "p3", ttlMs: 60_000 })
-      assert.ok(taken._tag === "Some" && taken.value.runId === other.runId)
+      assert.deepEqual(idsOf(yield* store.claimAbandoned({ ...p2, owner: "p3" })), [other.runId])
     })
   ),
 
