@@ -106,9 +106,9 @@ const begins: ReadonlyArray<string> = [
   ..."01234567cdefCDEF".split("").flatMap((high) => "0123456789abcdefABCDEF".split("").map((low) => `%${high}${low}`))
 ]
 
-/** A table of as many bits as three code units of seven bits leave after some folding. */
-const size = 1 << 15
-const slot = (a: number, b: number, c: number): number => ((a << 10) ^ (b << 5) ^ c) & (size - 1)
+/** Sets of three code units in a row: a bit for each that can be of seven bits each, where others are folded onto them. */
+const size = 1 << 21
+const slot = (a: number, b: number, c: number): number => ((a & 127) << 14) | ((b & 127) << 7) | (c & 127)
 
 /** Where a value stands in a text, from some place on. */
 const placesOf = (value: string, text: string, from = 0): ReadonlyArray<number> => {
@@ -153,9 +153,10 @@ export const compile = (options: {
     ),
     reach
   }))
-  const table = new Uint8Array(size)
+  const table = new Uint8Array(size >> 3)
   for (const trigram of [...named, ...options.forms, ...options.labels].flatMap((_) => _.trigrams).concat(begins)) {
-    table[slot(trigram.charCodeAt(0), trigram.charCodeAt(1), trigram.charCodeAt(2))] = 1
+    const bit = slot(trigram.charCodeAt(0), trigram.charCodeAt(1), trigram.charCodeAt(2))
+    table[bit >> 3] = (table[bit >> 3] ?? 0) | (1 << (bit & 7))
   }
   /** Every place of every value: one may begin in the middle of another one, and of itself. */
   const whole = (text: string): ReadonlyArray<Range> =>
@@ -198,7 +199,8 @@ export const compile = (options: {
       let b = last
       for (let i = 0; i < text.length; i++) {
         const c = text.charCodeAt(i)
-        if (table[slot(a, b, c)] === 1) return true
+        const bit = slot(a, b, c)
+        if (((table[bit >> 3] ?? 0) & (1 << (bit & 7))) !== 0) return true
         a = b
         b = c
       }
