@@ -40,6 +40,8 @@ do {
       vitest,
       "run",
       ...properties,
+      "test/node/Migrate.test.ts",
+      "test/postgres/migrate.test.ts",
       "test/testing",
       "test/kill/kill.test.ts",
       "test/kill/minute.test.ts",

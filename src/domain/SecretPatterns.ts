@@ -99,16 +99,39 @@ const ofValue = (value: string): Pick<Shape, "begun" | "trigrams"> => {
   }
 }
 
-/** The first three characters of an escape, and of the key that a file may begin with. */
-const begins: ReadonlyArray<string> = [
-  "--B",
+/** The first three characters of an escape. */
+const escapes: ReadonlyArray<string> = [
   "u00",
   ..."01234567cdefCDEF".split("").flatMap((high) => "0123456789abcdefABCDEF".split("").map((low) => `%${high}${low}`))
 ]
 
+/** What stands in the first line of a private key. */
+const keyTrigram = "--B"
+
 /** Sets of three code units in a row: a bit for each that can be of seven bits each, where others are folded onto them. */
 const size = 1 << 21
 const slot = (a: number, b: number, c: number): number => ((a & 127) << 14) | ((b & 127) << 7) | (c & 127)
+
+/** Whether one of these stands in a text that goes on from two code units, by one look at each character. */
+const anyOf = (trigrams: ReadonlyArray<string>) => {
+  const bits = new Uint8Array(size >> 3)
+  for (const trigram of trigrams) {
+    const bit = slot(trigram.charCodeAt(0), trigram.charCodeAt(1), trigram.charCodeAt(2))
+    bits[bit >> 3] = (bits[bit >> 3] ?? 0) | (1 << (bit & 7))
+  }
+  return (text: string, before = 0, last = 0): boolean => {
+    let a = before
+    let b = last
+    for (let i = 0; i < text.length; i++) {
+      const c = text.charCodeAt(i)
+      const bit = slot(a, b, c)
+      if (((bits[bit >> 3] ?? 0) & (1 << (bit & 7))) !== 0) return true
+      a = b
+      b = c
+    }
+    return false
+  }
+}
 
 /** Where a value stands in a text, from some place on. */
 const placesOf = (value: string, text: string, from = 0): ReadonlyArray<number> => {
@@ -153,11 +176,10 @@ export const compile = (options: {
     ),
     reach
   }))
-  const table = new Uint8Array(size >> 3)
-  for (const trigram of [...named, ...options.forms, ...options.labels].flatMap((_) => _.trigrams).concat(begins)) {
-    const bit = slot(trigram.charCodeAt(0), trigram.charCodeAt(1), trigram.charCodeAt(2))
-    table[bit >> 3] = (table[bit >> 3] ?? 0) | (1 << (bit & 7))
-  }
+  const known = [...options.forms, ...options.labels].flatMap((_) => _.trigrams).concat(keyTrigram)
+  /** Whether there may be a secret in a text without escapes. */
+  const isWorth = anyOf([...values.map((value) => value.slice(0, firstStep)), ...known])
+
   /** Every place of every value: one may begin in the middle of another one, and of itself. */
   const whole = (text: string): ReadonlyArray<Range> =>
     values.flatMap((value) => placesOf(value, text).map((at) => [at, at + value.length] as const))
@@ -171,6 +193,7 @@ export const compile = (options: {
     })
 
   const found = ({ at, text }: Reading): ReadonlyArray<Range> => {
+    if (!isWorth(text)) return []
     const ranges: Array<Range> = [...privateKeys(text).ranges, ...whole(text)]
     for (const { whole } of groups) {
       for (const match of text.matchAll(whole)) {
@@ -182,6 +205,7 @@ export const compile = (options: {
   }
 
   const begun = ({ at, text }: Reading): number => {
+    if (!isWorth(text)) return at(text.length)
     const indices = [
       ...groups.map(({ begun, reach }) => {
         begun.lastIndex = Math.max(0, text.length - reach)
@@ -194,23 +218,12 @@ export const compile = (options: {
   }
 
   return {
-    suspicious: (text, before = 0, last = 0) => {
-      let a = before
-      let b = last
-      for (let i = 0; i < text.length; i++) {
-        const c = text.charCodeAt(i)
-        const bit = slot(a, b, c)
-        if (((table[bit >> 3] ?? 0) & (1 << (bit & 7))) !== 0) return true
-        a = b
-        b = c
-      }
-      return false
+    suspicious: anyOf([...named.flatMap((_) => _.trigrams), ...known, ...escapes]),
+    find: (text, complete) => {
+      const all = complete ? begunReadings(text) : readings(text)
+      const cuts = complete ? all.flatMap(cutOff).map((from) => [from, text.length] as const) : []
+      return [...all.flatMap(found), ...cuts].sort(([a], [b]) => a - b)
     },
-    find: (text, complete) =>
-      [
-        ...readings(text).flatMap(found),
-        ...(complete ? begunReadings(text).flatMap(cutOff) : []).map((from) => [from, text.length] as const)
-      ].sort(([a], [b]) => a - b),
     begun: (text) => Math.min(...begunReadings(text).map(begun))
   }
 }

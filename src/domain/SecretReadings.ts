@@ -33,7 +33,7 @@ const inStrings: Kind = {
       : (controls[escape.slice(1)] ?? escape.slice(1))
 }
 
-const utf8 = new TextDecoder()
+const utf8 = new TextDecoder("utf-8", { ignoreBOM: true })
 
 const inAddresses: Kind = {
   sign: "%",
@@ -86,6 +86,10 @@ const without = ({ at, text }: Reading, { escape, meant }: Kind): Reading => {
 /** JSON in JSON and addresses in addresses are read, to this depth. */
 const deepest = 4
 
+/** All readings of a text are together no longer than this, or than so many times the text: the deepest are left out. */
+const mostRead = 1 << 18
+const mostTimes = 8
+
 /** An escape that the end of the text cuts off. A run of backslashes is looked at once. */
 const cutEscape =
   /(?:(?<!\\)\\+(?:u[0-9a-f]{0,3})?|%(?:[0-7]|[c-f][0-9a-f]?|[c-f][0-9a-f](?:%[89ab][0-9a-f]){0,2}%[89ab]?|[ef][0-9a-f]%[89ab][0-9a-f]|f[0-7](?:%[89ab][0-9a-f]){2})?)$/i
@@ -98,17 +102,21 @@ const known = (reading: Reading): ReadonlyArray<Reading> => {
 
 const every = (text: string, seen: (reading: Reading) => ReadonlyArray<Reading>): ReadonlyArray<Reading> => {
   const all = new Map<string, Reading>()
+  let left = Math.max(mostRead, mostTimes * text.length)
   /** Each text is read once, however it came about. */
   const added = (reading: Reading): ReadonlyArray<Reading> =>
     seen(reading).filter((reading) => {
-      const isNew = !all.has(reading.text)
-      if (isNew) all.set(reading.text, reading)
+      const isNew = left > 0 && !all.has(reading.text)
+      if (isNew) {
+        all.set(reading.text, reading)
+        left -= reading.text.length
+      }
       return isNew
     })
   let newest = added({ text, at: (index) => index })
   for (let depth = 0; depth < deepest; depth++) {
     newest = newest.flatMap((reading) =>
-      kinds.flatMap((kind) => (reading.text.includes(kind.sign) ? added(without(reading, kind)) : []))
+      kinds.flatMap((kind) => (left > 0 && reading.text.includes(kind.sign) ? added(without(reading, kind)) : []))
     )
   }
   return [...all.values()]

@@ -7,7 +7,7 @@
 import { type Patterns, type Range, replaced } from "./SecretPatterns.js"
 
 /** How much of what has passed is looked at again, because a secret may have begun in it. */
-const context = 32
+const context = 64
 /** After something suspicious, this many characters are looked at: the fixed beginning of a form is no longer. */
 const watch = 16
 /** More than this is not held back: if it is a secret, so is what follows it without a break. */
@@ -89,7 +89,8 @@ export class SecretStream {
     this.swallowing = tooMuch && ranges.some(([, end]) => end === cut)
     // A long secret would otherwise be read again for each of its pieces.
     this.wanted = this.held.length < 64 ? 0 : Math.ceil(this.held.length * 1.25)
-    this.keep(told, 0)
+    // What may have begun in what was told is remembered for as long as it may go on.
+    this.keep(told, Math.max(0, cut - place))
     return out
   }
 

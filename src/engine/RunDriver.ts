@@ -340,12 +340,15 @@ const carryOut = (
     )
   }
   if (!emission.durable) return writer.offer(emission.events)
-  return Effect.map(writer.commit(emission.events, emission), () => {
-    Metrics.stored(emission.events)
-    if (emission.events.some((event) => event.type === "tool-call-result" && event.state === "applied")) {
-      env.cache.forget(row.userId)
-    }
-  })
+  // What is stored has its consequences, also when the run is stopped meanwhile.
+  return Effect.uninterruptible(
+    Effect.map(writer.commit(emission.events, emission), () => {
+      Metrics.stored(emission.events)
+      if (emission.events.some((event) => event.type === "tool-call-result" && event.state === "applied")) {
+        env.cache.forget(row.userId)
+      }
+    })
+  )
 }
 
 const cached = (

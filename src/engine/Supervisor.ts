@@ -19,6 +19,7 @@ import type { AgentEvent } from "../domain/AgentEvent.js"
 import { encodeEvent } from "../domain/Envelope.js"
 import * as Metrics from "../domain/Metrics.js"
 import * as Fold from "../domain/RunState.js"
+import * as RunStatus from "../domain/RunStatus.js"
 import { type RunRow, StoreError } from "../store/RunStore.js"
 import type { Environment } from "./Environment.js"
 import * as Faults from "./Faults.js"
@@ -171,18 +172,24 @@ export const make = (
         const occasion: Spans.Occasion =
           mode === "abandoned" ? { _tag: "again", attempt: state.attempt + 1 } : { _tag: "goOn" }
         const span = begun ?? Spans.begin(env.recorder, row, agent.models.get(row.model), state, occasion)
-        const active: ActiveRun = { row, writer, span, busy: false, stopping: false }
+        // What was read during a drain begins with what a drain ends with.
+        const active: ActiveRun = { row, writer, span, busy: false, stopping: draining }
         runs.set(row.key, active)
         const life = drive(env, active, mode).pipe(
           Effect.ensuring(
             Effect.suspend(() => {
               if (writer.isClosed) return Effect.void
               // Left without an end: a drain, or a fault that could not be written. What was produced is stored, and
-              // somebody else goes on from there. What closes the writer meanwhile is an end, or somebody else already.
-              return writer.settled.pipe(
+              // somebody else goes on from there.
+              return Effect.ignore(writer.settled).pipe(
                 Effect.tap(() => Effect.sync(() => writer.close("This process stopped working on the run."))),
-                Effect.zipRight(store.release({ key: row.key, epoch: row.epoch })),
-                Effect.ignore
+                Effect.zipRight(
+                  Effect.suspend(() =>
+                    RunStatus.isExecuting(writer.state.status)
+                      ? Effect.ignore(store.release({ key: row.key, epoch: row.epoch }))
+                      : Effect.void
+                  )
+                )
               )
             })
           )
@@ -268,7 +275,7 @@ export const make = (
             )
         ),
         // Also what began meanwhile.
-        Effect.tap(() => stop(run.key)),
+        Effect.tap(({ written }) => (written ? stop(run.key) : Effect.void)),
         Effect.tap(() => Effect.sync(poke))
       )
 
@@ -333,8 +340,17 @@ export const make = (
         const free = agent.limits.maxConcurrentRuns - runs.size
         const rows = yield* store.claimAbandoned({ ...claim, dead, limit: Math.min(free, portion) })
         if (rows.length === 0) return
-        for (const { epoch, key } of rows) beginning.set(key, epoch)
+        for (const { epoch, key } of rows) {
+          beginning.set(key, epoch)
+          // A lease of our own that ran out while we were asleep: its fiber is still here and knows nothing of it.
+          runs.get(key)?.writer.close("The lease of this run ran out.")
+        }
         const [failed] = yield* Effect.partition(rows, goOn, { concurrency: abreast }).pipe(
+          Effect.onInterrupt(() =>
+            Effect.forEach(rows, (row) => (isBegun(row) ? Effect.void : Effect.ignore(store.release(row))), {
+              discard: true
+            })
+          ),
           Effect.ensuring(Effect.sync(() => beginning.clear()))
         )
         // One that could not be begun is no reason to leave the others of its portion, but to look again later.
@@ -345,25 +361,31 @@ export const make = (
     const goOn = (row: RunRow): Effect.Effect<void, StoreError> =>
       Effect.suspend(() => {
         if (draining) return store.release(row)
-        // A lease of our own that ran out while we were asleep: its fiber is still here and knows nothing of it.
-        runs.get(row.key)?.writer.close("The lease of this run ran out.")
         return Effect.zipRight(FiberMap.remove(fibers, row.key), owned(row, "abandoned"))
-      })
+      }).pipe(
+        // A defect of one would interrupt the others of its portion.
+        Effect.catchAllDefect((cause) => {
+          const error = new StoreError({ reason: "corrupt", method: "launch", cause })
+          return Effect.zipRight(Faults.log("A run could not be begun", error, row.runId), Effect.fail(error))
+        })
+      )
 
     const keep = Effect.zipRight(renew, Effect.zipRight(watch(), Effect.suspend(letGo)))
 
     /** Runs that were ours and not executed here when we last looked, with their epochs. */
     let strays = new Map<number, number>()
 
-    const isHere = ({ epoch, key }: { readonly epoch: number; readonly key: number }): boolean =>
-      runs.get(key)?.row.epoch === epoch || beginning.get(key) === epoch
+    const isBegun = ({ epoch, key }: { readonly epoch: number; readonly key: number }): boolean =>
+      runs.get(key)?.row.epoch === epoch
+    const isHere = (run: { readonly epoch: number; readonly key: number }): boolean =>
+      isBegun(run) || beginning.get(run.key) === run.epoch
 
     /**
      * A claim whose answer was lost, or a run that could not be read when it was to begin, is ours and nobody executes
      * it; renewing our leases would keep it so. What is still like that at the second look is given up.
      */
     function letGo(): Effect.Effect<void, StoreError> {
-      if (runs.size === 0) return Effect.void
+      if (runs.size + beginning.size === 0) return Effect.void
       return Effect.flatMap(store.owned(process.owner), (mine) => {
         const before = strays
         const lost = mine.filter((one) => !isHere(one))

@@ -513,7 +513,7 @@ export class RunStore extends Context.Tag("runlet/RunStore")<
     /**
      * Takes up to `limit` executing runs whose leases are void, in one transaction, and those that came first before the
      * others. Raises their epochs, sets their leases, appends nothing. A run whose row can not be read is taken, so that it
-     * is not found again and again, and is not in the answer.
+     * is not found again at once, and is not in the answer.
      */
     readonly claimAbandoned: (
       claim: Claim & { readonly limit: number }

@@ -50,6 +50,7 @@ const values = [
   "%41%42%43",
   "\\n\\n\\n\\n\\",
   "秘密の合言葉です",
+  "\uFEFF-秘密-key-\uFEFF",
   "a秘b密c合d言",
   "pässwörd-ñandú",
   "😀-smile-😀-value",
@@ -119,6 +120,20 @@ describe.each(Object.entries(writings))("a secret in %s", (_, write) => {
       }
     }
   })
+
+  it("is hidden when nothing came for a while in the middle of it", () => {
+    for (const value of values) {
+      const { said } = Secrets.make([value])
+      const text = write(value)
+      for (let end = 2; end < text.length; end += 3) {
+        const stream = said.stream()
+        const first = stream.push(text.slice(0, end)) + stream.end()
+        const rest = [...text.slice(end)].map((piece) => stream.push(piece)).join("") + stream.end()
+        const out = `${first}${rest}`.replaceAll("[redacted]", "\n")
+        expect(longest(text, out), `${text} becomes ${out}`).toBeLessThanOrEqual(written(write, value, 8))
+      }
+    }
+  })
 })
 
 describe("several secrets", () => {
@@ -168,6 +183,19 @@ describe("several secrets", () => {
     },
     { fastCheck: { numRuns: 200 } }
   )
+})
+
+it("a text with every kind of escape in it is read in a time that goes with its length", { timeout: 45_000 }, () => {
+  const unit = "%5c\\u0025%255c\\\\u005c%2541\\\\\\\\u0025 41\\\\n%5Cu0041%25%35%63 key "
+  const { said, told } = Secrets.make(["correct-horse-battery-staple"])
+  for (const length of [9_000, 270_000]) {
+    const text = unit.repeat(Math.ceil(length / unit.length)).slice(0, length)
+    const stream = said.stream()
+    let out = told.text(text).length
+    for (let at = 0; at < 9_000; at += 3) out += stream.push(text.slice(at, at + 3)).length
+    // Five seconds of a fast machine when each of the thirty readings is looked through for each of the pieces.
+    expect(out + stream.end().length).toBe(length + 9_000)
+  }
 })
 
 it("an address with a bare percent sign has secrets too", () => {

@@ -1,7 +1,9 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { RunEngine } from "../../src/engine/RunEngine.js"
 import * as MemoryStore from "../../src/store/MemoryStore.js"
+import { RunStore } from "../../src/store/RunStore.js"
 import * as Script from "../../src/testing/ScriptedModel.js"
 import type { Tool } from "../../src/tool/Tool.js"
 import { alone, log, node, types, until } from "./support.js"
@@ -256,5 +258,47 @@ describe("a run", () => {
         expect(ends.filter((run) => run.status !== "cancelled").length).toBe(1)
       }
     }).pipe(Effect.provide(alone({ model })))
+  })
+
+  it.live("that is cancelled while its effect is being stored leaves nothing known that is old", () => {
+    const effects: Array<string> = []
+    const model = Script.make(({ iteration, messages }) => {
+      const asked =
+        messages.flatMap((message) => (message.role === "user" ? [String(message.content)] : [])).at(-1) ?? ""
+      return iteration === 1 ? Script.turn(Script.call(asked, {}, `c-${asked}`)) : Script.turn(Script.text("Done."))
+    })
+    const gate = Effect.unsafeMakeLatch(true)
+    let held = false
+    const store = Layer.effect(
+      RunStore,
+      Effect.map(RunStore, (store) =>
+        RunStore.of({
+          ...store,
+          append: (batch) => {
+            if (!JSON.stringify(batch.map(({ events }) => events)).includes("saved")) return store.append(batch)
+            held = true
+            return Effect.zipRight(gate.await, store.append(batch))
+          }
+        })
+      )
+    ).pipe(Layer.provide(MemoryStore.layerProcess))
+    return Effect.gen(function* () {
+      const engine = yield* RunEngine
+      const ask = (message: string) => Effect.map(engine.start({ message }), ({ runId }) => runId)
+      const looked = () => effects.filter((effect) => effect.startsWith("lookup")).length
+      for (let n = 0; n < 2; n++) yield* log(yield* ask("lookup"))
+      expect(looked()).toBe(1)
+      const saving = yield* ask("save")
+      const waiting = yield* until(saving, ({ status }) => status === "waiting_approval")
+      yield* gate.close
+      yield* engine.decide(saving, waiting.pendingApprovals[0]?.approvalId ?? "", { decision: "approve" })
+      yield* Effect.iterate(0, { while: (n) => !held && n < 500, body: (n) => Effect.delay(Effect.succeed(n + 1), 10) })
+      const answer = yield* Effect.fork(engine.cancel(saving))
+      yield* Effect.sleep("50 millis")
+      yield* gate.open
+      expect((yield* answer).status).toBe("cancelled")
+      yield* log(yield* ask("lookup"))
+      expect(looked()).toBe(2)
+    }).pipe(Effect.provide(alone({ model, store, tools: [{ ...lookup(effects), cacheable: true }, save(effects)] })))
   })
 })
