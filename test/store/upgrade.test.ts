@@ -2,6 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import Database from "better-sqlite3"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
@@ -60,6 +61,21 @@ const left = (version: number) =>
     })
     return filename
   })
+
+/** The clock of the moment when the database was left: what waits in it has not run out, and nothing is too old. */
+const clockOf = (filename: string): Clock.Clock => {
+  const left = using(filename, (db) => db.prepare<[], number>("SELECT MAX(updated_at) FROM runs").pluck().get()) ?? 0
+  const real = Clock.make()
+  const since = real.unsafeCurrentTimeMillis() - left
+  return {
+    [Clock.ClockTypeId]: Clock.ClockTypeId,
+    unsafeCurrentTimeMillis: () => real.unsafeCurrentTimeMillis() - since,
+    currentTimeMillis: Effect.map(real.currentTimeMillis, (now) => now - since),
+    unsafeCurrentTimeNanos: () => real.unsafeCurrentTimeNanos(),
+    currentTimeNanos: real.currentTimeNanos,
+    sleep: (duration) => real.sleep(duration)
+  }
+}
 
 const opened = (filename: string) => Layer.fresh(Sqlite.layer({ filename, synchronous: "normal" }))
 
@@ -150,7 +166,7 @@ describe("databases of earlier versions", () => {
         expect(yield* Stream.runCount(messages)).toBe(4)
         const next = yield* runs.start({ message: "/long 3", conversationId: shown.completed?.conversationId })
         yield* until(next.runId, ({ status }) => status === "completed")
-      }).pipe(Effect.provide(engine(filename)))
+      }).pipe(Effect.provide(engine(filename)), Effect.withClock(clockOf(filename)))
     })
   )
 })
