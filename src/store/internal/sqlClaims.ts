@@ -149,24 +149,26 @@ export const make = (
       ifAny(read`SELECT 1 FROM runs WHERE status = 'queued' LIMIT 1`, shareOf(claim), undefined),
 
     abandoned: ({ dead = [], limit, owner, ttlMs }: Abandoned): Effect.Effect<ReadonlyArray<EncodedRow>, SqlError> =>
-      Effect.flatMap(Effect.all([clock.at(0), clock.at(ttlMs), others]), ([now, then, count]) =>
+      Effect.flatMap(Effect.all([clock.at(0), clock.at(ttlMs)]), ([now, then]) =>
         ifAny(
           read`SELECT 1 FROM runs WHERE ${isAbandoned(now, dead)} LIMIT 1`,
-          transaction(
-            () =>
-              // What is named apart is looked for once; inside of the condition it may be looked for again, behind a limit
-              // that then counts nothing.
-              Effect.map(
-                write<RawRun>`
-                  WITH behind AS (
-                    SELECT key FROM runs WHERE ${isAbandoned(now, dead)} ORDER BY ord, key
-                    LIMIT ${Math.ceil(limit / (1 + count))} ${skipLocked}
-                  )
-                  UPDATE runs SET epoch = epoch + 1, owner = ${owner}, lease_expires_at = ${then}
-                  WHERE key IN (SELECT key FROM behind) RETURNING ${columns}`,
-                toRuns
-              ),
-            findWritten(areTaken, (runs) => Effect.map(held(owner, runs), Option.liftPredicate(areTaken)))
+          Effect.flatMap(others, (count) =>
+            transaction(
+              () =>
+                // What is named apart is looked for once; inside of the condition it may be looked for again, behind a limit
+                // that then counts nothing.
+                Effect.map(
+                  write<RawRun>`
+                    WITH behind AS (
+                      SELECT key FROM runs WHERE ${isAbandoned(now, dead)} ORDER BY ord, key
+                      LIMIT ${Math.ceil(limit / (1 + count))} ${skipLocked}
+                    )
+                    UPDATE runs SET epoch = epoch + 1, owner = ${owner}, lease_expires_at = ${then}
+                    WHERE key IN (SELECT key FROM behind) RETURNING ${columns}`,
+                  toRuns
+                ),
+              findWritten(areTaken, (runs) => Effect.map(held(owner, runs), Option.liftPredicate(areTaken)))
+            )
           ),
           []
         )
